@@ -1,0 +1,119 @@
+// Package model holds what an agent and a model say to each other: messages, the
+// [Transcript] they form, and the [Client] that carries out one exchange.
+//
+// A message is kept twice: as the neutral view that the harness reads, and as the raw
+// JSON of the provider's dialect that is sent. The raw form is made once, when the
+// message enters the transcript, or kept as it was received; so request k+1 begins with
+// the same bytes as request k and prompt caches hit.
+package model
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Role says who speaks in a [Message].
+type Role string
+
+// The roles of a conversation.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool"
+)
+
+// A Message is one entry of a conversation. It is not changed once it is in a [Transcript].
+type Message struct {
+	Role    Role            `json:"role"`
+	Text    string          `json:"text,omitempty"`
+	Calls   []ToolCall      `json:"calls,omitempty"`   // of an assistant message
+	CallID  string          `json:"call_id,omitempty"` // of a tool message: the call it answers
+	Name    string          `json:"name,omitempty"`    // of a tool message: the tool that answered
+	IsError bool            `json:"is_error,omitempty"`
+	Raw     json.RawMessage `json:"raw,omitempty"` // as sent or received, in the client's dialect
+}
+
+// A ToolCall is a model's wish to have a tool run.
+type ToolCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Args is the text of the arguments as the model wrote it; it may be no JSON at all.
+	Args string `json:"args"`
+}
+
+// A Tool is a tool's description as the model is shown it.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+}
+
+// Origin names the agent and the reply that a request is for. Only the scripted
+// provider is told.
+type Origin struct {
+	Agent string // the agent's ordinal, such as "0.2"
+	Turn  int    // which reply of this agent it will be, from 1
+}
+
+// A Request is one exchange asked of a [Client].
+type Request struct {
+	Messages  []Message       // each with Raw set: see [Transcript]
+	Tools     json.RawMessage // from EncodeTools; nil sends no tools field
+	MaxTokens int             // limit of the reply in tokens, 0 = the provider's own
+	Origin    Origin
+}
+
+// Finish is why a model stopped writing.
+type Finish string
+
+// The reasons that the loop tells apart; clients map the provider's own words to them.
+const (
+	FinishStop      Finish = "stop"
+	FinishToolCalls Finish = "tool_calls"
+	FinishLength    Finish = "length"
+	FinishOther     Finish = "other"
+)
+
+// A Reply is what a model answered.
+type Reply struct {
+	Message Message // Raw exactly as received
+	Finish  Finish
+	Usage   Usage
+}
+
+// A Client does one exchange at a time with one model. Its methods may be called from
+// several goroutines at once.
+type Client interface {
+	// Exchange sends the request and returns the reply. A failure of the provider or of
+	// the way to it is an [*Error]; a cancelled ctx is returned as ctx's error.
+	Exchange(ctx context.Context, req Request) (Reply, error)
+
+	// Encode gives the raw form of a message that the harness made.
+	Encode(m Message) (json.RawMessage, error)
+
+	// EncodeTools gives the raw form of a tool list, in the order given.
+	EncodeTools(tools []Tool) (json.RawMessage, error)
+}
+
+// An Error is a failed exchange.
+type Error struct {
+	Provider string
+	Status   int    // HTTP status, 0 when no answer came
+	Message  string // the server's own words, or what went wrong on the way
+	Advice   string // what to do next, may be empty
+	Cause    error  // may be nil
+}
+
+func (e *Error) Error() string {
+	if e.Status == 0 {
+		return "ask " + e.Provider + ": " + e.Message
+	}
+	return "ask " + e.Provider + ": status " + itoa(e.Status) + ": " + e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Hint says what to do next.
+func (e *Error) Hint() string { return e.Advice }
