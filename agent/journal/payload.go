@@ -1,0 +1,154 @@
+package journal
+
+import "skein/agent/model"
+
+// RunStarted opens a run.
+type RunStarted struct {
+	Instruction string `json:"instruction"`
+	Dir         string `json:"dir"`
+	Model       string `json:"model"`
+	Delegate    string `json:"delegate"` // full, no-tools, task-only or off
+	Access      string `json:"access"`
+	Jobs        int    `json:"jobs"`
+}
+
+// Notice is something the user is told once: what had to be given up and why, for one.
+type Notice struct {
+	Text string `json:"text"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// AgentQueued says that a child was asked for; its ordinal is fixed from here on.
+type AgentQueued struct {
+	Title  string `json:"title"`
+	Task   string `json:"task"`
+	Access string `json:"access"` // read or write
+	Index  int    `json:"index"`  // which delegation of its reply, from 1
+	Of     int    `json:"of"`     // how many that reply asked for
+}
+
+// AgentStarted says that an agent got its slot and works.
+type AgentStarted struct {
+	Workspace string `json:"workspace"` // the path it is shown
+	Context   int    `json:"context"`   // messages of its first request
+}
+
+// Message is a message that the harness added to an agent's conversation.
+type Message struct {
+	Message model.Message `json:"message"`
+}
+
+// Reply is what the model answered, or why it did not.
+type Reply struct {
+	Turn    int           `json:"turn"`
+	Message model.Message `json:"message"`
+	Finish  model.Finish  `json:"finish"`
+	Usage   model.Usage   `json:"usage"`
+}
+
+// Call is a tool call and what the gate decided on it.
+type Call struct {
+	ID       string `json:"id"`
+	Tool     string `json:"tool"`
+	Args     string `json:"args"`
+	Effect   string `json:"effect"`
+	Decision string `json:"decision"` // allow, ask, deny or invalid
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Approval is the answer to a question: of the gate for a call, or before a merge.
+type Approval struct {
+	About   string `json:"about"`
+	Granted bool   `json:"granted"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Result is what a call gave back.
+type Result struct {
+	ID      string `json:"id"`
+	Tool    string `json:"tool"`
+	OK      bool   `json:"ok"`
+	Text    string `json:"text"`
+	Command string `json:"command,omitempty"` // the command line, if one ran
+	Exit    int    `json:"exit,omitempty"`
+}
+
+// Snapshot says from which state of the workspace the writers of a batch start.
+type Snapshot struct {
+	Commit      string   `json:"commit"`
+	Branch      string   `json:"branch,omitempty"`
+	Uncommitted int      `json:"uncommitted"`
+	Left        []string `json:"left,omitempty"` // what is not in it, with the reason
+}
+
+// Copied says that a writer's copy is ready.
+type Copied struct {
+	Backend string `json:"backend"`
+	Path    string `json:"path"`
+}
+
+// Collected is what a writer changed.
+type Collected struct {
+	Commit string   `json:"commit"`
+	Files  []string `json:"files"`
+	Left   []string `json:"left,omitempty"`
+}
+
+// Settled is the last word on a child, in request order among its siblings.
+type Settled struct {
+	Child   string   `json:"child"`
+	Change  string   `json:"change"` // none, merged, conflict, kept, refused
+	Commit  string   `json:"commit,omitempty"`
+	Files   []string `json:"files,omitempty"`
+	Added   int      `json:"added,omitempty"`
+	Removed int      `json:"removed,omitempty"`
+	Ref     string   `json:"ref,omitempty"` // where an unmerged change is kept
+	Cause   string   `json:"cause,omitempty"`
+	Report  string   `json:"report"` // as the parent's model is shown it
+}
+
+// AgentEnded closes an agent.
+type AgentEnded struct {
+	Stop  string      `json:"stop"`
+	Cause string      `json:"cause,omitempty"`
+	Text  string      `json:"text"`
+	Turns int         `json:"turns"`
+	Usage model.Usage `json:"usage"`
+}
+
+// Fault is a panic or another failure of the harness itself.
+type Fault struct {
+	Text  string `json:"text"`
+	Stack string `json:"stack,omitempty"`
+}
+
+// RunEnded closes a run; it is its receipt.
+type RunEnded struct {
+	Stop     string      `json:"stop"`
+	Cause    string      `json:"cause,omitempty"`
+	Answer   string      `json:"answer"`
+	Unasked  bool        `json:"unasked,omitempty"` // something was refused because nobody could be asked
+	Children int         `json:"children"`
+	Merged   int         `json:"merged"`
+	Kept     int         `json:"kept"`
+	Usage    model.Usage `json:"usage"`
+	Seconds  float64     `json:"seconds"`
+	Busy     float64     `json:"busy_seconds"` // sum of the children's times
+}
+
+func (*RunStarted) class() class   { return class{"run-started", true} }
+func (*Notice) class() class       { return class{"notice", false} }
+func (*AgentQueued) class() class  { return class{"agent-queued", false} }
+func (*AgentStarted) class() class { return class{"agent-started", false} }
+func (*Message) class() class      { return class{"message", false} }
+func (*Reply) class() class        { return class{"reply", true} }
+func (*Call) class() class         { return class{"call", false} }
+func (*Approval) class() class     { return class{"approval", true} }
+func (*Result) class() class       { return class{"result", true} }
+func (*Snapshot) class() class     { return class{"snapshot", false} }
+func (*Copied) class() class       { return class{"copied", false} }
+func (*Collected) class() class    { return class{"collected", true} }
+func (*Settled) class() class      { return class{"settled", true} }
+func (*AgentEnded) class() class   { return class{"agent-ended", false} }
+func (*Fault) class() class        { return class{"fault", false} }
+func (*RunEnded) class() class     { return class{"run-ended", true} }

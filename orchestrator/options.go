@@ -1,0 +1,60 @@
+// Package orchestrator carries out one run: an instruction brought to its end by a tree of
+// agents with one budget and one journal.
+//
+// It gives each agent its workspace, grows children when delegate_task asks for them, and
+// settles their changes in request order. Where isolation cannot be had it gives up only what
+// cannot be done without it, and says so once.
+package orchestrator
+
+import (
+	"time"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/delegate"
+	"skein/sandbox"
+	"skein/tools/gate"
+)
+
+// Options is one run's configuration. Dir and Client must be set; every other zero value works.
+type Options struct {
+	Dir       string       // the user's working directory
+	Client    model.Client // the model of every agent
+	ModelName string       // as the user named it, for the journal
+	MaxTokens int          // limit of one reply [8192]
+
+	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
+	Access gate.Access   // [confirm]
+	Asker  gate.Asker    // nil: nobody can be asked
+	Tools  []string      // names of the tools offered; nil offers all, empty none
+
+	NoSandbox   bool          // run commands without a box (--sandbox off)
+	Init        string        // program that serves as a box's init; see [sandbox.Policy]
+	Environ     []string      // the user's environment, from which boxes get the harmless part
+	Cache       string        // where copies live; "" = the user's cache folder
+	Jobs        int           // agents at work at once [8]
+	MaxDepth    int           // levels of children [1]
+	MaxChildren int           // children per run [64]
+	MaxTurns    int           // of the parent [50]
+	ChildTurns  int           // of each child [30]
+	Timeout     time.Duration // of the run [none]
+	ChildTime   time.Duration // of each child, counted from its slot [15m]
+	Budget      int64         // tokens of the whole run [none]
+
+	Session string              // id of the session; "" makes one
+	Now     func() time.Time    // nil: time.Now
+	Watch   func(journal.Event) // told of every event, in journal order, one at a time
+}
+
+// An Outcome is how a run ended.
+type Outcome struct {
+	Stop    agent.Stop // why it ended
+	Cause   string     // in words, for every stop but completed
+	Answer  string     // the last text of the parent, whatever the stop
+	Unasked bool       // something was refused because nobody could be asked
+	Session string
+	Dir     string // the workspace the run worked in
+}
+
+var _ sandbox.Policy
