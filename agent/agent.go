@@ -1,0 +1,224 @@
+// Package agent is the loop of one agent: ask the model, carry out the calls of its reply,
+// append the results, ask again, until it answers without a call or a limit ends it.
+//
+// The loop knows nothing of concurrency, permission or children: those are layers behind
+// [Batch], which carries out all calls of one reply.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/tools"
+)
+
+// Stop is why an agent ended.
+type Stop string
+
+// The reasons, as in events and reports.
+const (
+	Completed   Stop = "completed"
+	MaxTurns    Stop = "max-turns"
+	OverBudget  Stop = "budget"
+	Timeout     Stop = "timeout"
+	Stuck       Stop = "stuck"
+	OutputLimit Stop = "output-limit"
+	ModelError  Stop = "model-error"
+	Cancelled   Stop = "cancelled"
+)
+
+// ErrTimeout is the cause of a context that ended because the agent's time was up.
+var ErrTimeout = errors.New("time limit reached")
+
+// A Batch carries out all tool calls of one reply. Results come back in the order of the
+// calls, one for each, whatever ran first. An error means that the harness itself failed.
+type Batch func(ctx context.Context, calls []model.ToolCall) ([]tools.Result, error)
+
+// A Budget is shared by all agents of a run.
+type Budget interface {
+	// Reserve asks for a model call that will read about so many tokens. If it is granted,
+	// done must be called with the usage once the call has ended.
+	Reserve(tokens int64) (done func(model.Usage), ok bool)
+}
+
+// Options is what one agent works with.
+type Options struct {
+	Ordinal   string
+	Client    model.Client
+	Tools     json.RawMessage // as encoded by Client; nil offers none
+	Batch     Batch
+	Budget    Budget // nil: no limit
+	MaxTurns  int    // replies
+	MaxTokens int    // of one reply
+	Record    func(journal.Payload)
+}
+
+// An Outcome is how an agent ended.
+type Outcome struct {
+	Stop  Stop
+	Cause string // in words, for every stop but completed
+	Err   error  // the model's error, for model-error
+	Text  string // the last text of the model
+	Turns int
+	Usage model.Usage
+}
+
+// Run drives the conversation t to its end. It returns an error only if the harness failed;
+// everything that the model, its provider or a limit did is in the Outcome. Whatever the
+// end, every tool call in t has its result.
+func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
+	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage()}, repeats: repeats{}}
+	err := a.run(ctx)
+	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage})
+	return a.out, err
+}
+
+type loop struct {
+	Options
+	t       *model.Transcript
+	out     Outcome
+	repeats repeats
+	known   int64 // tokens of the conversation up to message number seen
+	seen    int
+}
+
+func (a *loop) run(ctx context.Context) error {
+	for a.out.Turns < a.MaxTurns {
+		reply, ok := a.ask(ctx)
+		if !ok {
+			return nil
+		}
+		if err := a.t.Append(reply.Message); err != nil {
+			return err
+		}
+		if reply.Message.Text != "" {
+			a.out.Text = reply.Message.Text
+		}
+		if len(reply.Message.Calls) == 0 {
+			if reply.Finish == model.FinishLength {
+				a.end(OutputLimit, fmt.Sprintf("the reply was cut at %d tokens", a.MaxTokens))
+			} else {
+				a.end(Completed, "")
+			}
+			return nil
+		}
+		if err := a.act(ctx, reply.Message.Calls); err != nil || a.out.Stop != "" {
+			return err
+		}
+	}
+	a.end(MaxTurns, fmt.Sprintf("%d replies were not enough", a.MaxTurns))
+	return nil
+}
+
+// act has the calls carried out and appends one result for each. Even a batch that failed
+// leaves the conversation in a form that a provider accepts.
+func (a *loop) act(ctx context.Context, calls []model.ToolCall) error {
+	results, failed := a.Batch(ctx, calls)
+	for i, c := range calls {
+		r := tools.Fail("not run: the harness failed")
+		if i < len(results) {
+			r = results[i]
+		}
+		if note, stuck := a.repeats.see(c, r); stuck {
+			a.end(Stuck, fmt.Sprintf("the same %s call failed %d times: %s", c.Name, stuckAfter, firstLine(r.Text)))
+		} else if note != "" {
+			r.Text += "\n" + note
+		}
+		m := model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: r.Text, IsError: r.IsError}
+		if err := a.t.Append(m); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	if ctx.Err() != nil {
+		a.endContext(ctx)
+	}
+	return nil
+}
+
+// ask gets one reply. It reports false if there is none and the agent has ended.
+func (a *loop) ask(ctx context.Context) (model.Reply, bool) {
+	limit := a.MaxTokens
+	for attempt := 1; ; attempt++ {
+		reply, ok := a.exchange(ctx, limit)
+		if !ok {
+			return model.Reply{}, false
+		}
+		spent := reply.Finish == model.FinishLength && reply.Message.Text == "" && len(reply.Message.Calls) == 0
+		if !spent {
+			return reply, true
+		}
+		// The allowance went into reasoning: nothing to keep, so the conversation stays as
+		// it is and the model gets twice the room, once.
+		if attempt == 2 {
+			a.end(OutputLimit, fmt.Sprintf("%d tokens were spent without a word of answer", limit))
+			return model.Reply{}, false
+		}
+		limit *= 2
+		a.Record(&journal.Notice{Text: fmt.Sprintf("agent %s: the reply limit was spent without an answer; asking again with %d tokens", a.Ordinal, limit)})
+	}
+}
+
+func (a *loop) exchange(ctx context.Context, limit int) (model.Reply, bool) {
+	messages := a.t.Messages()
+	done := func(model.Usage) {}
+	if a.Budget != nil {
+		var ok bool
+		if done, ok = a.Budget.Reserve(a.estimate(messages)); !ok {
+			a.end(OverBudget, "the token budget of the run is used up")
+			return model.Reply{}, false
+		}
+	}
+	reply, err := a.Client.Exchange(ctx, model.Request{
+		Messages: messages, Tools: a.Tools, MaxTokens: limit,
+		Origin: model.Origin{Agent: a.Ordinal, Turn: a.out.Turns + 1},
+	})
+	done(reply.Usage)
+	if err != nil {
+		// A failed call has no usage: the sums are unknown from here on, never smaller.
+		a.out.Usage = a.out.Usage.Plus(model.Usage{})
+		if ctx.Err() != nil {
+			a.endContext(ctx)
+		} else {
+			a.out.Err = err
+			a.end(ModelError, err.Error())
+		}
+		return model.Reply{}, false
+	}
+	a.out.Turns++
+	a.out.Usage = a.out.Usage.Plus(reply.Usage)
+	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {
+		a.known, a.seen = p.N, len(messages)+1
+	}
+	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage})
+	return reply, true
+}
+
+// estimate is the size of the next request in tokens: what the last reply's usage says, and
+// a quarter of the bytes that came since.
+func (a *loop) estimate(messages []model.Message) int64 {
+	n := a.known
+	if a.seen == 0 {
+		n = int64(len(a.Tools)) / 4
+	}
+	for _, m := range messages[min(a.seen, len(messages)):] {
+		n += int64(len(m.Raw)) / 4
+	}
+	return n
+}
+
+func (a *loop) end(s Stop, cause string) { a.out.Stop, a.out.Cause = s, cause }
+
+func (a *loop) endContext(ctx context.Context) {
+	if errors.Is(context.Cause(ctx), ErrTimeout) {
+		a.end(Timeout, ErrTimeout.Error())
+	} else {
+		a.end(Cancelled, "cancelled")
+	}
+}
