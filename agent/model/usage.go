@@ -55,8 +55,9 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 }
 
 // Usage is what exchanges cost, in four disjoint counters; Reasoning is a part of Output.
+// Where it is unknown what a cache did, its part is in Input: the whole prompt stays known.
 type Usage struct {
-	Input      Count `json:"input"` // not read from a cache
+	Input      Count `json:"input"` // not known to be read from or written to a cache
 	CacheRead  Count `json:"cache_read"`
 	CacheWrite Count `json:"cache_write"`
 	Output     Count `json:"output"`
@@ -69,23 +70,29 @@ func NoUsage() Usage {
 	return Usage{Input: z, CacheRead: z, CacheWrite: z, Output: z, Reasoning: z}
 }
 
-// Plus returns the sum of both, counter by counter.
+// Plus returns the sum of both, counter by counter. A cache counter that becomes unknown
+// gives the part that was known back to Input, so Prompt of the sum is the sum of Prompts.
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{
+	s := Usage{
 		Input:      u.Input.Plus(v.Input),
 		CacheRead:  u.CacheRead.Plus(v.CacheRead),
 		CacheWrite: u.CacheWrite.Plus(v.CacheWrite),
 		Output:     u.Output.Plus(v.Output),
 		Reasoning:  u.Reasoning.Plus(v.Reasoning),
 	}
+	if s.Input.Known && !s.CacheRead.Known {
+		s.Input.N += u.CacheRead.N + v.CacheRead.N // an unknown count holds zero
+	}
+	if s.Input.Known && !s.CacheWrite.Known {
+		s.Input.N += u.CacheWrite.N + v.CacheWrite.N
+	}
+	return s
 }
 
 // Prompt is the size of the whole input: uncached, read from and written to a cache.
-// A provider without a cache leaves CacheWrite unknown, which then does not count.
 func (u Usage) Prompt() Count {
-	sum := u.Input.Plus(u.CacheRead)
-	if u.CacheWrite.Known {
-		sum = sum.Plus(u.CacheWrite)
+	if !u.Input.Known {
+		return Count{}
 	}
-	return sum
+	return Tokens(u.Input.N + u.CacheRead.N + u.CacheWrite.N)
 }

@@ -1,0 +1,95 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"skein/agent/model"
+)
+
+// Messages as they are sent. The order of the fields is part of the bytes that caches
+// compare: do not change it.
+type (
+	textMessage struct {
+		Role    model.Role `json:"role"`
+		Content string     `json:"content"`
+	}
+	assistantMessage struct {
+		Role    model.Role `json:"role"`
+		Content string     `json:"content"`
+		Calls   []call     `json:"tool_calls,omitempty"`
+	}
+	toolMessage struct {
+		Role    model.Role `json:"role"`
+		CallID  string     `json:"tool_call_id"`
+		Content string     `json:"content"`
+	}
+	call struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function callFunc `json:"function"`
+	}
+	callFunc struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	tool struct {
+		Type     string   `json:"type"`
+		Function toolFunc `json:"function"`
+	}
+	toolFunc struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+)
+
+// Encode implements [model.Client]. The dialect has no word for a failed tool result:
+// the text has to say it.
+func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
+	switch m.Role {
+	case model.System, model.User:
+		return encode(textMessage{m.Role, m.Text})
+	case model.Assistant:
+		out := assistantMessage{Role: m.Role, Content: m.Text}
+		for _, tc := range m.Calls {
+			out.Calls = append(out.Calls, call{tc.ID, "function", callFunc{tc.Name, tc.Args}})
+		}
+		return encode(out)
+	case model.ToolRole:
+		if m.CallID == "" {
+			return nil, errors.New("a tool message without the id of its call")
+		}
+		return encode(toolMessage{m.Role, m.CallID, m.Text})
+	}
+	return nil, fmt.Errorf("unknown role %q", m.Role)
+}
+
+// EncodeTools implements [model.Client]. No tools at all are nil: the field is not sent.
+func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	out := make([]tool, 0, len(tools))
+	for _, t := range tools {
+		schema := bytes.TrimSpace(t.Schema)
+		if len(schema) == 0 || schema[0] != '{' {
+			return nil, fmt.Errorf("encode tool %s: its schema is no JSON object", t.Name)
+		}
+		out = append(out, tool{"function", toolFunc{t.Name, t.Description, schema}})
+	}
+	return encode(out)
+}
+
+// encode gives v's JSON with <, > and & as they are: models read it.
+func encode(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
