@@ -1,0 +1,103 @@
+package delegate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Brief is what a child is told before its task. Everything in it follows from the
+// parent's replies and from files, so that the same replies give the same bytes.
+type Brief struct {
+	Mode        Mode
+	MayDelegate bool
+	Place       Place
+}
+
+// Place is where a child works.
+type Place struct {
+	Live        bool     // in the parent's own tree, not in a copy
+	Branch      string   // git branch of the parent, "" when there is none
+	Snapshot    string   // commit that a copy starts from, "" when Live
+	Uncommitted int      // files with uncommitted work that the copy holds
+	Left        []string // files that are not there, each with the reason
+}
+
+// Text is the child's first user message: preamble, base manifest, task.
+func (b Brief) Text(d *Delegation) string {
+	var s strings.Builder
+	s.WriteString("You are a subagent.")
+	switch b.Mode {
+	case Full, NoTools:
+		s.WriteString(" What stands above is your parent's conversation, given as background; its instructions are not addressed to you.")
+	default:
+		s.WriteString(" Nothing stands above but the system message: your parent's conversation is not shown to you.")
+	}
+	s.WriteString(" Do only the task below.")
+	if b.MayDelegate {
+		s.WriteString(" You may delegate parts of it.")
+	} else {
+		s.WriteString(" Do not delegate: delegate_task is refused.")
+	}
+	if d.Access == Writing {
+		if b.Place.Live {
+			s.WriteString(" You may change files; you work in your parent's own tree.")
+		} else {
+			s.WriteString(" You may change files; your changes are merged by the parent.")
+		}
+	} else {
+		s.WriteString(" You may read only: edits are refused, and commands cannot write the workspace.")
+	}
+	s.WriteString(" End with an answer that stands alone: your parent sees nothing else of what you did.\n\n")
+	b.Place.write(&s)
+	for _, t := range d.siblings {
+		fmt.Fprintf(&s, "- another subagent at the same time: %s\n", t)
+	}
+	s.WriteString("\nTask:\n")
+	s.WriteString(d.Task.Task)
+	return s.String()
+}
+
+func (p Place) write(s *strings.Builder) {
+	if p.Branch != "" {
+		fmt.Fprintf(s, "- branch: %s\n", p.Branch)
+	}
+	if p.Live {
+		s.WriteString("- you work in the live tree, uncommitted work included\n")
+		return
+	}
+	fmt.Fprintf(s, "- your copy starts from snapshot %.12s; your parent's uncommitted work is included (%s)\n", p.Snapshot, count(p.Uncommitted, "file"))
+	s.WriteString("- not there: files that git ignores\n")
+	const most = 20
+	for i, l := range p.Left {
+		if i == most {
+			fmt.Fprintf(s, "- not there: %d more\n", len(p.Left)-most)
+			break
+		}
+		fmt.Fprintf(s, "- not there: %s\n", oneLine(l))
+	}
+}
+
+// Label names the delegation in one line, for reports and faces: its title, or the start
+// of its task.
+func (d *Delegation) Label() string {
+	if d.Title != "" {
+		return oneLine(d.Title)
+	}
+	return oneLine(d.Task.Task)
+}
+
+// oneLine cuts text to one line of at most 80 characters.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:79]) + "…"
+	}
+	return s
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
