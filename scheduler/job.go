@@ -35,8 +35,9 @@ func (e Effect) Shared() bool { return e == Read || e == Isolated }
 type Job struct {
 	Effect Effect
 
-	// Slot is set when Run is a worker of its own that needs a slot (see [Slots]). While a
-	// batch with such jobs runs, whoever asked for it gives its own slot back.
+	// Slot is set when Run is a worker that needs a slot of its own: it starts when one is
+	// free, and its ctx carries it. While a stage with such jobs runs, whoever asked for it
+	// gives its own slot back.
 	Slot bool
 
 	// Run does the work. It runs in a goroutine of its own, together with the others of
