@@ -8,6 +8,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 
 	"skein/sandbox"
@@ -29,6 +30,19 @@ type Tool interface {
 	Run(ctx context.Context, ws Workspace, args json.RawMessage) (Result, error)
 }
 
+// A Checker is a [Tool] that can tell bad arguments before anything else happens.
+type Checker interface {
+	// Check returns why the tool would refuse these arguments, or nil.
+	Check(args json.RawMessage) error
+}
+
+// A Previewer is a [Tool] that can show a person what a call would do.
+type Previewer interface {
+	// Preview returns the exact command, or the diff, of a call that was not made yet. It
+	// changes nothing. An error says why the call would fail; nobody need be asked then.
+	Preview(ctx context.Context, ws Workspace, args json.RawMessage) (string, error)
+}
+
 // A Spec is a tool as the model is shown it. Its fields are those of model.Tool.
 type Spec struct {
 	Name        string
@@ -41,7 +55,18 @@ type Result struct {
 	Text    string   // what the model is shown
 	IsError bool     // the model is told that the call did not do what it asked
 	Command *Command // the command that ran, if one did
+	Denied  Denial   // set if the call did not run because it was not allowed
 }
+
+// A Denial says who did not allow a call. The zero value means that it was not denied.
+type Denial string
+
+// Who denies.
+const (
+	ByPolicy Denial = "policy" // the access level, or what the agent is
+	ByPerson Denial = "person" // somebody was asked and said no
+	ByNobody Denial = "nobody" // it needed a yes and there was nobody to ask
+)
 
 // A Command is the fact that a command ran, for reports.
 type Command struct {
@@ -52,6 +77,31 @@ type Command struct {
 
 // Fail returns a failed result; the text names what happened and the next step.
 func Fail(text string) Result { return Result{Text: text, IsError: true} }
+
+// Failed returns the failed result of the named tool for err: its text and, if it has one,
+// its hint, in the form of all our errors.
+func Failed(tool string, err error) Result {
+	text := tool + ": " + err.Error()
+	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {
+		text += "\nhint: " + h.Hint()
+	}
+	return Fail(text)
+}
+
+// A Fault is an error that the model can act on.
+type Fault struct {
+	What  string // what is wrong, beginning with the thing it is about
+	Next  string // what to do now
+	Cause error  // for errors.Is; its text is not shown; may be nil
+}
+
+func (f *Fault) Error() string { return f.What }
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Cause }
+
+// Hint says what to do now.
+func (f *Fault) Hint() string { return f.Next }
 
 // A Workspace is the directory an agent works in, as it is shown to it. Who has the value
 // can reach what it reaches, and nothing else.
