@@ -20,6 +20,10 @@ type Place struct {
 	Snapshot    string   // commit that a copy starts from, "" when Live
 	Uncommitted int      // files with uncommitted work that the copy holds
 	Left        []string // files that are not there, each with the reason
+
+	// Where a copy cannot be shown at the parent's path: its own path, and the parent's,
+	// which file tools take to mean the copy.
+	Path, Alias string
 }
 
 // Text is the child's first user message: preamble, base manifest, task.
@@ -66,6 +70,9 @@ func (p Place) write(s *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(s, "- your copy starts from snapshot %.12s; your parent's uncommitted work is included (%s)\n", p.Snapshot, count(p.Uncommitted, "file"))
+	if p.Alias != "" {
+		fmt.Fprintf(s, "- your workspace is %s. File tools take paths below %s to mean your copy; in commands use your own path, never that one\n", p.Path, p.Alias)
+	}
 	s.WriteString("- not there: files that git ignores\n")
 	const most = 20
 	for i, l := range p.Left {

@@ -13,7 +13,6 @@ import (
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
-	"skein/sandbox"
 	"skein/tools/gate"
 )
 
@@ -51,10 +50,35 @@ type Options struct {
 type Outcome struct {
 	Stop    agent.Stop // why it ended
 	Cause   string     // in words, for every stop but completed
+	Err     error      // the model's error, for model-error
 	Answer  string     // the last text of the parent, whatever the stop
 	Unasked bool       // something was refused because nobody could be asked
 	Session string
 	Dir     string // the workspace the run worked in
 }
 
-var _ sandbox.Policy
+func (o Options) withDefaults() Options {
+	defaults(&o.MaxTokens, 8192)
+	defaults(&o.Mode, delegate.TaskOnly)
+	defaults(&o.Access, gate.Confirm)
+	defaults(&o.Jobs, 8)
+	defaults(&o.MaxDepth, 1)
+	defaults(&o.MaxChildren, 64)
+	defaults(&o.MaxTurns, 50)
+	defaults(&o.ChildTurns, 30)
+	defaults(&o.ChildTime, 15*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Session == "" {
+		o.Session = journal.NewID(o.Now())
+	}
+	return o
+}
+
+func defaults[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -136,7 +136,7 @@ type RunEnded struct {
 	Busy     float64     `json:"busy_seconds"` // sum of the children's times
 }
 
-func (*RunStarted) class() class   { return class{"run-started", true} }
+func (*RunStarted) class() class   { return class{"run-started", false} }
 func (*Notice) class() class       { return class{"notice", false} }
 func (*AgentQueued) class() class  { return class{"agent-queued", false} }
 func (*AgentStarted) class() class { return class{"agent-started", false} }
@@ -151,4 +151,4 @@ func (*Collected) class() class    { return class{"collected", true} }
 func (*Settled) class() class      { return class{"settled", true} }
 func (*AgentEnded) class() class   { return class{"agent-ended", false} }
 func (*Fault) class() class        { return class{"fault", false} }
-func (*RunEnded) class() class     { return class{"run-ended", true} }
+func (*RunEnded) class() class     { return class{"run-ended", false} }

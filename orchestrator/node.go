@@ -1,0 +1,69 @@
+package orchestrator
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/tools"
+	"skein/tools/files"
+	"skein/tools/gate"
+)
+
+// A node is one agent in the tree of a run. It belongs to the goroutine that runs it.
+type node struct {
+	run     *run
+	ordinal string
+	depth   int
+	place   *place
+	policy  gate.Policy
+	reads   *files.Record
+	tools   map[string]tools.Tool
+	talk    *model.Transcript
+
+	children int // how many were asked for: their ordinals count up
+	calls    int
+	denied   int
+	commands []tools.Command
+}
+
+// newNode makes an agent that works in a place.
+func (r *run) newNode(ordinal string, depth int, p *place, policy gate.Policy) *node {
+	reads := files.NewRecord()
+	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads)}
+}
+
+// begin starts the conversation: messages that others hold already, then one of the harness's.
+func (n *node) begin(front []model.Message, first ...model.Message) error {
+	n.talk = model.NewTranscript(n.run.o.Client, front...)
+	for _, m := range first {
+		if err := n.talk.Append(m); err != nil {
+			return err
+		}
+		n.record(&journal.Message{Message: m})
+	}
+	return nil
+}
+
+// work runs the agent to its end. Its ctx carries a slot.
+func (n *node) work(ctx context.Context, maxTurns int) (agent.Outcome, error) {
+	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
+	return agent.Run(ctx, agent.Options{
+		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: &n.run.budget,
+		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Record: n.record,
+	}, n.talk)
+}
+
+func (n *node) record(p journal.Payload) { n.run.journal.Append(n.ordinal, p) }
+
+// nextChild gives the next child's ordinal.
+func (n *node) nextChild() string {
+	n.children++
+	return n.ordinal + "." + strconv.Itoa(n.children)
+}
+
+// since is the time passed, by the run's clock.
+func (r *run) since(t time.Time) time.Duration { return r.o.Now().Sub(t) }

@@ -1,0 +1,128 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"skein/sandbox"
+	"skein/tools"
+	"skein/worktree"
+)
+
+// A site is where files are and how they are seen: what a place is made of.
+type site struct {
+	root   string          // host folder with the files
+	view   string          // path at which root is shown
+	offset string          // the workspace below root and view, "." for the whole
+	gitDir string          // private git directory, "" for none
+	mounts []sandbox.Mount // object stores it needs
+	tree   *worktree.Tree  // nil without git
+	copy   *worktree.Copy  // nil in the user's own tree
+}
+
+// shown is the path of the workspace as agents see it.
+func (s site) shown() string { return filepath.Join(s.view, s.offset) }
+
+// policy is what an agent at this site may reach.
+func (r *run) policy(s site, writable bool) sandbox.Policy {
+	p := sandbox.Policy{
+		Workspace: s.root, View: s.view, Writable: writable, ReadOnly: s.mounts,
+		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein")},
+		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init,
+	}
+	if writable {
+		p.GitDir = s.gitDir
+	}
+	return p
+}
+
+// A place is one agent's workspace and what has to be ended with it.
+type place struct {
+	site
+	ws    tools.Workspace
+	files *sandbox.Files
+	exec  interface{ Close() error } // nil when there are no commands
+}
+
+// open makes a place of a site. Commands need a box; where none can be had, ws.NoExec says why.
+func (r *run) open(s site, writable bool) (*place, error) {
+	p := &place{site: s}
+	seen := r.policy(s, writable)
+	seen.Workspace, seen.View = filepath.Join(s.root, s.offset), s.shown()
+	seen.Hidden = []string{".skein"}
+	files, err := sandbox.OpenFiles(seen)
+	if err != nil {
+		return nil, err
+	}
+	p.files = files
+	p.ws = tools.Workspace{Path: s.shown(), FS: files}
+	switch {
+	case r.o.NoSandbox && writable:
+		bare := &sandbox.Bare{Dir: filepath.Join(s.root, s.offset), Env: sandbox.Environment(r.o.Environ)}
+		p.ws.Exec, p.exec = bare, bare
+	case r.o.NoSandbox:
+		p.ws.NoExec = "a reader's commands need a box, and the sandbox is off: use read_file, glob and grep"
+	case r.noBox != nil && writable:
+		p.ws.NoExec = "no box on this system (" + r.noBox.Error() + "): commands need the user to allow --sandbox off; use the file tools"
+	case r.noBox != nil:
+		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
+	default:
+		box := &lazyBox{policy: r.policy(s, writable), dir: filepath.ToSlash(s.offset)}
+		p.ws.Exec, p.exec = box, box
+	}
+	return p, nil
+}
+
+// Close ends every process of the place and gives its handles back.
+func (p *place) Close() error {
+	var err error
+	if p.exec != nil {
+		err = p.exec.Close()
+	}
+	return errors.Join(p.files.Close(), err)
+}
+
+// A lazyBox opens its box at the first command: an agent that only uses file tools has none.
+type lazyBox struct {
+	policy sandbox.Policy
+	dir    string // where commands start, below the view
+
+	mu  sync.Mutex
+	box *sandbox.Box
+}
+
+// Run implements [tools.Exec].
+func (l *lazyBox) Run(ctx context.Context, c sandbox.Command) (sandbox.Output, error) {
+	box, err := l.open(ctx)
+	if err != nil {
+		return sandbox.Output{}, err
+	}
+	c.Dir = path.Join(l.dir, c.Dir)
+	return box.Run(ctx, c)
+}
+
+func (l *lazyBox) open(ctx context.Context) (*sandbox.Box, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.box == nil {
+		box, err := sandbox.Open(ctx, l.policy)
+		if err != nil {
+			return nil, err
+		}
+		l.box = box
+	}
+	return l.box, nil
+}
+
+// Close ends the box if there is one.
+func (l *lazyBox) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.box == nil {
+		return nil
+	}
+	return l.box.Close()
+}

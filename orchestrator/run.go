@@ -1,0 +1,228 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/agent/window"
+	"skein/delegate"
+	"skein/sandbox"
+	"skein/scheduler"
+	"skein/tools"
+	"skein/tools/gate"
+	"skein/worktree"
+)
+
+// A run is what all agents of one instruction share.
+type run struct {
+	o       Options
+	dir     string // the workspace, absolute and without symlinks
+	journal *journal.Journal
+	sched   *scheduler.Scheduler
+	repo    *worktree.Repo // nil: no isolation by git here
+	noBox   error          // why there is no box; nil if there is one, or none is wanted
+	encoded json.RawMessage
+	budget  budget
+
+	admitted atomic.Int64 // children so far
+	unasked  atomic.Bool
+
+	sum *tally
+}
+
+// Run carries out one instruction. It returns an error if the run could not begin or the
+// harness failed; everything that the model or a limit did is in the Outcome, and a child's
+// failure is a result that its parent saw.
+func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
+	o = o.withDefaults()
+	r := &run{o: o, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{limit: o.Budget}, sum: newTally()}
+	if r.dir, err = workspace(o.Dir); err != nil {
+		return Outcome{}, err
+	}
+	r.journal = journal.New(filepath.Join(r.dir, ".skein"), journal.Options{Session: o.Session, Now: o.Now, Watch: o.Watch})
+	defer func() { err = errors.Join(err, r.journal.Close()) }()
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, agent.ErrTimeout)
+		defer cancel()
+	}
+	r.journal.Append("0", &journal.RunStarted{
+		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: o.Access.String(), Jobs: o.Jobs,
+	})
+	started := o.Now()
+	if err := r.prepare(ctx); err != nil {
+		return Outcome{}, err
+	}
+	ended, err := r.drive(ctx, instruction)
+	err = errors.Join(err, r.tidy(ctx))
+	if err != nil {
+		ended.Cause = err.Error()
+	}
+	r.journal.Append("0", r.sum.receipt(ended, r.unasked.Load(), r.since(started)))
+	return Outcome{
+		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Session: o.Session, Dir: r.dir,
+	}, err
+}
+
+// workspace resolves the directory that a run works in.
+func workspace(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("open workspace %s: %w", dir, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fmt.Errorf("open workspace %s: %w", dir, err)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("open workspace %s: not a directory", dir)
+	}
+	return real, nil
+}
+
+// prepare finds out what can be had here: git, a box. What cannot is said once.
+func (r *run) prepare(ctx context.Context) error {
+	if !r.o.NoSandbox {
+		if r.noBox = sandbox.Probe(ctx); r.noBox != nil {
+			r.notice("no box on this system: "+r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
+		}
+	} else {
+		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
+	}
+	repo, err := worktree.Open(ctx, r.dir, worktree.Options{Cache: r.o.Cache, Session: r.o.Session, Run: "1"})
+	switch {
+	case errors.Is(err, worktree.ErrUnavailable):
+		if r.delegates() {
+			r.notice(err.Error()+": writers work one after another in place", "readers still run at the same time; put the folder under git (2.38 or newer) for isolated writers")
+		}
+	case err != nil:
+		return err
+	default:
+		r.repo = repo
+		recovered, err := repo.Recover(ctx)
+		for _, line := range recovered {
+			r.notice("recovered after an interrupted run: "+line.String(), "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var specs []model.Tool
+	kit := r.kit(nil)
+	for _, name := range r.names() {
+		if name == delegate.Name {
+			specs = append(specs, model.Tool(delegate.Spec(r.o.Mode)))
+		} else {
+			specs = append(specs, model.Tool(kit[name].Spec()))
+		}
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	r.encoded, err = r.o.Client.EncodeTools(specs)
+	return err
+}
+
+// drive runs the parent.
+func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome, err error) {
+	s := site{root: r.dir, view: r.dir, offset: "."}
+	if r.repo != nil {
+		s.tree = r.repo.Tree()
+	}
+	p, err := r.open(s, r.o.Access != gate.ReadOnly)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access})
+	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Now()}
+	if r.offers("bash") {
+		env.Shell = "bash"
+	}
+	if r.repo != nil {
+		env.Branch = r.repo.Branch()
+	}
+	err = n.begin(nil,
+		model.Message{Role: model.System, Text: window.System(env)},
+		model.Message{Role: model.User, Text: instruction})
+	if err != nil {
+		return out, err
+	}
+	err = r.sched.Hold(ctx, func(ctx context.Context) (err error) {
+		out, err = n.work(ctx, r.o.MaxTurns)
+		return err
+	})
+	if out.Stop == "" && err != nil && ctx.Err() != nil {
+		out.Stop, out.Cause, err = agent.Cancelled, "cancelled before it began", nil
+	}
+	return out, err
+}
+
+// tidy ends what the run has made, whatever ended the run.
+func (r *run) tidy(ctx context.Context) error {
+	if r.repo == nil {
+		return nil
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	return r.repo.Close(after)
+}
+
+// delegates reports whether delegate_task is offered.
+func (r *run) delegates() bool { return r.offers(delegate.Name) }
+
+// names lists the tools offered, in their fixed order.
+func (r *run) names() []string {
+	var names []string
+	for _, name := range ToolNames() {
+		if r.offers(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// offers reports whether a tool is offered to the model.
+func (r *run) offers(name string) bool {
+	if name == delegate.Name && r.o.Mode == delegate.Off {
+		return false
+	}
+	return r.o.Tools == nil || slices.Contains(r.o.Tools, name)
+}
+
+// admit counts a child and reports whether the run may have it.
+func (r *run) admit() bool { return r.admitted.Add(1) <= int64(r.o.MaxChildren) }
+
+// notice tells the user something once.
+func (r *run) notice(text, hint string) {
+	r.journal.Append("0", &journal.Notice{Text: text, Hint: hint})
+}
+
+// ask puts a question to a person. Where nobody can be asked the answer is no.
+func (r *run) ask(ctx context.Context, ordinal string, q gate.Question) (bool, string) {
+	a := &journal.Approval{About: q.Tool + ": " + q.Purpose}
+	if r.o.Asker == nil {
+		r.unasked.Store(true)
+		a.Reason = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
+	} else if ok, reason, err := r.o.Asker.Ask(ctx, q); err != nil {
+		a.Reason = "the question could not be asked: " + err.Error()
+	} else if a.Granted = ok; !ok {
+		a.Reason = "the user said no"
+		if reason != "" {
+			a.Reason += ": " + reason
+		}
+	}
+	r.journal.Append(ordinal, a)
+	return a.Granted, a.Reason
+}
