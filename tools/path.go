@@ -20,20 +20,28 @@ func (ws Workspace) Name(p string) (string, error) {
 	}
 	name := path.Clean(p)
 	if path.IsAbs(name) {
-		root := path.Clean(ws.Path)
-		switch rest, below := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); {
-		case name == root:
-			name = "."
-		case below:
-			name = rest
-		default:
+		rest, ok := below(ws.Path, name)
+		if !ok && ws.Alias != "" {
+			rest, ok = below(ws.Alias, name)
+		}
+		if !ok {
 			return "", ws.outside(p)
 		}
+		name = rest
 	}
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return "", ws.outside(p)
 	}
 	return name, nil
+}
+
+// below gives the name of a clean absolute path relative to a folder, if it is in there.
+func below(dir, p string) (string, bool) {
+	dir = path.Clean(dir)
+	if p == dir {
+		return ".", true
+	}
+	return strings.CutPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 func (ws Workspace) outside(p string) error {

@@ -107,8 +107,11 @@ func (f *Fault) Hint() string { return f.Next }
 // can reach what it reaches, and nothing else.
 type Workspace struct {
 	Path string // absolute, as the model sees it
-	FS   FS
-	Exec Exec // nil: no command can be run here
+	// Alias is another path whose files these are meant to be, "" for none: the parent's
+	// workspace, where a copy cannot be shown at its path.
+	Alias string
+	FS    FS
+	Exec  Exec // nil: no command can be run here
 	// NoExec says why Exec is nil and what can be done about it.
 	NoExec string
 }
