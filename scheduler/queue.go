@@ -50,7 +50,7 @@ func (q *queue) wait(ctx context.Context, t ticket) error {
 }
 
 // seize takes a place at once, one too many if need be: then as many must be left before
-// anyone in line gets one.
+// anyone in line gets one. Only cancelling leads here.
 func (q *queue) seize() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -58,7 +58,9 @@ func (s *Scheduler) Hold(ctx context.Context, fn func(ctx context.Context) error
 // its error; those that have are waited for and, if they succeed, still settled.
 //
 // A slot that ctx carries is given back while jobs of a stage use slots of their own. The
-// last of them to end hands its slot over, so the caller goes on before any queued job.
+// last of them to end hands its slot over, so the caller goes on before any queued job. If
+// they were all cancelled before they had one, the caller does not wait either: there is
+// one worker too many then, until a slot is given back that nobody is handed.
 func (s *Scheduler) Do(ctx context.Context, jobs []Job) []error {
 	errs := make([]error, len(jobs))
 	for from := 0; from < len(jobs); {

@@ -189,6 +189,22 @@ func TestDoCancelled(t *testing.T) {
 	})
 }
 
+func TestDoStartsNothingOnceCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	jobs := []scheduler.Job{{Effect: scheduler.Read}, {Effect: scheduler.Read, Slot: true}, {Effect: scheduler.Write}}
+	for i := range jobs {
+		jobs[i].Run = func(context.Context) error { t.Errorf("job %d ran", i); return nil }
+	}
+	for range 20 { // free places and an ended ctx: which of the two select sees is chance
+		for i, err := range scheduler.New(scheduler.Options{}).Do(ctx, jobs) {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error of job %d = %v, want context canceled", i, err)
+			}
+		}
+	}
+}
+
 func TestHoldIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
