@@ -1,0 +1,57 @@
+// Package cli is the command line of skein: the tree of commands, what each flag means, and how
+// faults become exit codes. It is the place that picks the adapters a run works with.
+package cli
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Main carries out the command line of this process and returns its exit code.
+func Main() int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	return report(os.Stderr, New().ExecuteContext(ctx))
+}
+
+// New returns the tree of commands.
+func New() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "skein",
+		Short: "Carry out an instruction in the current folder with a model and its subagents",
+		Long: `Skein carries out an instruction in the current folder: a model works on it with tools, and
+hands parts of it to subagents that work at the same time without getting in each other's way.`,
+		Example: `  skein demo
+  skein run --model openai/gpt-4.1 "rename Store.Get to Store.Fetch, keep the tests green"
+  skein run --access read-only "where is the retry back-off decided? list every place"`,
+		Args:          arguments(0, 0, ""),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.AddCommand(newRun(), newDemo(), newModel(), newVersion())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage(c, err.Error(), "see "+c.CommandPath()+" --help")
+	})
+	setHelp(root)
+	return root
+}
+
+// arguments takes between least and most arguments; example is the hint for too few.
+func arguments(least, most int, example string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) > most && c.HasSubCommands():
+			return usage(c, "unknown command "+args[0], "see "+c.CommandPath()+" --help")
+		case len(args) > most:
+			return usage(c, "more arguments than one can be meant: "+strings.Join(args[most:], " "), "put the instruction in quotes")
+		case len(args) < least:
+			return usage(c, "no instruction", example)
+		}
+		return nil
+	}
+}

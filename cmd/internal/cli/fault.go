@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skein/agent"
+	"skein/cmd/internal/face"
+	"skein/orchestrator"
+)
+
+// The exit codes. Scripts depend on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // the model or the harness failed
+	exitUsage       = 2
+	exitStopped     = 3 // a limit, or want of an approval
+	exitInterrupted = 130
+)
+
+const exitCodes = `Exit codes: 0 done · 1 the model or skein failed · 2 wrong usage · 3 stopped by a limit or for
+want of an approval · 130 interrupted`
+
+// A usageError is a fault of the command line: nothing was begun.
+type usageError struct {
+	command, text, hint string
+}
+
+func usage(c *cobra.Command, text, hint string) error {
+	return &usageError{command: c.Name(), text: text, hint: hint}
+}
+
+func (e *usageError) Error() string { return e.command + ": " + e.text }
+
+// Hint says how to call it.
+func (e *usageError) Hint() string { return e.hint }
+
+// A stopError is a run that ended in another way than completed, or without an approval that
+// nobody could give. What it produced has been shown already.
+type stopError struct {
+	stop    agent.Stop
+	cause   string
+	unasked bool
+}
+
+// ended returns the error for an outcome, nil for one to be content with.
+func ended(o orchestrator.Outcome) error {
+	if o.Stop == agent.Completed && !o.Unasked {
+		return nil
+	}
+	return &stopError{stop: o.Stop, cause: o.Cause, unasked: o.Unasked}
+}
+
+func (e *stopError) Error() string {
+	if e.stop == agent.Completed {
+		return "run: a call was refused because nobody could be asked"
+	}
+	if e.cause == "" {
+		return "run: " + string(e.stop)
+	}
+	return "run: " + string(e.stop) + ": " + e.cause
+}
+
+// Hint says what would let the run get further.
+func (e *stopError) Hint() string {
+	switch e.stop {
+	case agent.Completed:
+		return "run it in a terminal, or with --access auto"
+	case agent.MaxTurns:
+		return "raise --max-turns, or ask for less at once"
+	case agent.OverBudget:
+		return "raise --budget-tokens, or ask for less at once"
+	case agent.Timeout:
+		return "raise --timeout, or ask for less at once"
+	case agent.OutputLimit:
+		return "raise --max-tokens"
+	case agent.Stuck:
+		return "see with --verbose what was tried, and say more exactly what is wanted"
+	case agent.Cancelled:
+		return "what was merged before is in the folder; nothing else was changed"
+	}
+	return "see with --verbose what happened before, then run it again"
+}
+
+// code is the one place that turns errors into exit codes.
+func code(err error) int {
+	var bad *usageError
+	var stopped *stopError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &bad):
+		return exitUsage
+	case errors.As(err, &stopped):
+		switch stopped.stop {
+		case agent.ModelError:
+			return exitFailed
+		case agent.Cancelled:
+			return exitInterrupted
+		}
+		return exitStopped
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// report tells the user of the error, in two lines, and returns the exit code.
+func report(out io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	hint := "run it again with --verbose to see more"
+	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {
+		hint = h.Hint()
+	}
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	_, _ = fmt.Fprintf(out, "skein: %s\nskein: hint: %s\n", face.Line(text, 2000), face.Line(hint, 500))
+	return code(err)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// setHelp gives all commands below root one form of help: what it does, how it is called,
+// its flags by purpose, examples, exit codes.
+func setHelp(root *cobra.Command) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error { writeHelp(c.OutOrStderr(), c); return nil })
+}
+
+func writeHelp(out io.Writer, c *cobra.Command) {
+	c.InitDefaultHelpFlag()
+	var b strings.Builder
+	about := c.Long
+	if about == "" {
+		about = c.Short + "."
+	}
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", about)
+	if c.HasSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND [flags]\n\nCommands:\n", c.CommandPath())
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-9s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	} else {
+		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+		for _, set := range groups(c) {
+			fmt.Fprintf(&b, "\n%s:\n%s", set.Name(), set.FlagUsages())
+		}
+	}
+	if c.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	fmt.Fprintf(&b, "\n%s\n", exitCodes)
+	_, _ = io.WriteString(out, b.String())
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Reference renders the tree of commands as the Markdown of docs/reference.md.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString("# Commands\n\nMade from the tree of commands; `make docs` makes it anew.\n\n" + exitCodes + ".\n")
+	referTo(&b, New())
+	b.WriteString("\n## Environment\n\n| variable | meaning |\n|---|---|\n")
+	for _, v := range variables() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", v[0], v[1])
+	}
+	return b.String()
+}
+
+func referTo(b *strings.Builder, c *cobra.Command) {
+	c.InitDefaultHelpFlag()
+	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
+	about := c.Long
+	if about == "" {
+		about = c.Short + "."
+	}
+	fmt.Fprintf(b, "%s\n", about)
+	if !c.HasSubCommands() {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", c.UseLine())
+	}
+	for _, set := range groups(c) {
+		if c.HasSubCommands() {
+			break // --help alone
+		}
+		fmt.Fprintf(b, "\n%s:\n\n| flag | default | meaning |\n|---|---|---|\n", set.Name())
+		set.VisitAll(func(f *pflag.Flag) {
+			value, text := pflag.UnquoteUsage(f)
+			name := strings.TrimSpace("--" + f.Name + " " + value)
+			if f.Shorthand != "" {
+				name = "-" + f.Shorthand + ", " + name
+			}
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", cell(name), cell(standard(f)), cell(text))
+		})
+	}
+	if c.HasExample() {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			referTo(b, sub)
+		}
+	}
+}
+
+// standard is a flag's default as a reader wants to see it.
+func standard(f *pflag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "0", "0s", "[]":
+		return ""
+	}
+	return "`" + f.DefValue + "`"
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// variables are the environment variables that skein itself reads, each with its meaning.
+func variables() [][2]string {
+	v := [][2]string{
+		{modelVar, "the model, where `--model` does not name it"},
+		{baseURLVar, "where the model answers, where `--base-url` does not say it"},
+	}
+	for _, p := range presets {
+		if p.keyVar != "" {
+			v = append(v, [2]string{p.keyVar, "key for the provider `" + p.name + "`"})
+		}
+	}
+	return v
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"skein/agent/journal"
+	"skein/cmd/internal/face"
+	"skein/delegate"
+	"skein/orchestrator"
+	"skein/tools/gate"
+)
+
+// The variables that stand in for flags.
+const (
+	modelVar   = "SKEIN_MODEL"
+	baseURLVar = "SKEIN_BASE_URL"
+)
+
+// runOptions is what run is told by its flags.
+type runOptions struct {
+	model    modelChoice
+	single   bool
+	delegate string
+	access   string
+	sandbox  string
+	tools    string
+	json     bool
+	verbose  bool
+
+	jobs, maxDepth, maxChildren    int
+	maxTurns, maxTokens, childTurn int
+	budget                         int64
+	timeout, childTimeout          time.Duration
+}
+
+const runExample = `  skein run --model openai/gpt-4.1 "rename Store.Get to Store.Fetch, keep the tests green"
+  skein run --access read-only "where is the retry back-off decided? list every place"
+  git diff main | skein run --access auto --timeout 10m -`
+
+func newRun() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:     "run [flags] INSTRUCTION|-",
+		Short:   "Carry out one instruction in the current folder; the answer is on stdout",
+		Long:    `Carry out one instruction in the current folder (- reads it from stdin); the answer is on stdout.`,
+		Example: runExample,
+		Args:    arguments(1, 1, `say what to do: skein run "fix the failing test"`),
+
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			instruction, err := instructionOf(c, args[0])
+			if err != nil {
+				return err
+			}
+			o.model.model = cmp.Or(o.model.model, os.Getenv(modelVar))
+			o.model.baseURL = cmp.Or(o.model.baseURL, os.Getenv(baseURLVar))
+			return runRun(c.Context(), o, instruction, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	group(c, "Model", func(f *pflag.FlagSet) {
+		f.StringVar(&o.model.model, "model", "", "`PROVIDER/NAME`, or "+modelVar+"; providers: "+providers())
+		f.StringVar(&o.model.baseURL, "base-url", "", "`URL` of any OpenAI-compatible endpoint, or "+baseURLVar)
+	})
+	group(c, "What may happen", func(f *pflag.FlagSet) {
+		choiceVar(f, &o.access, "access", "what may run without asking", string(gate.Confirm), string(gate.ReadOnly), string(gate.Auto))
+		choiceVar(f, &o.sandbox, "sandbox", "off runs commands without a box", "auto", "off")
+		f.StringVar(&o.tools, "tools", "all", "`A,B,C` offers these tools only; none offers none")
+	})
+	group(c, "Subagents", func(f *pflag.FlagSet) {
+		choiceVar(f, &o.delegate, "delegate", "what a subagent is told of the conversation",
+			string(delegate.TaskOnly), string(delegate.NoTools), string(delegate.Full), string(delegate.Off))
+		f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
+		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
+		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
+		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
+		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
+		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
+	})
+	group(c, "Limits", func(f *pflag.FlagSet) {
+		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model")
+		f.IntVar(&o.maxTokens, "max-tokens", 8192, "tokens of one reply")
+		f.Int64Var(&o.budget, "budget-tokens", 0, "tokens of the whole run, input and output; 0 is no limit")
+		f.DurationVar(&o.timeout, "timeout", 0, "time of the whole run; 0 is no limit")
+	})
+	group(c, "Output", func(f *pflag.FlagSet) {
+		f.BoolVar(&o.json, "json", false, "print every event as a line of JSON in place of the answer")
+		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
+	})
+	return c
+}
+
+// instructionOf returns what to do: the argument, or all of stdin.
+func instructionOf(c *cobra.Command, arg string) (string, error) {
+	if arg == "-" {
+		all, err := io.ReadAll(c.InOrStdin())
+		if err != nil {
+			return "", fmt.Errorf("read the instruction: %w", err)
+		}
+		arg = string(all)
+	}
+	if strings.TrimSpace(arg) == "" {
+		return "", usage(c, "the instruction is empty", `say what to do: skein run "fix the failing test"`)
+	}
+	return arg, nil
+}
+
+func runRun(ctx context.Context, o runOptions, instruction string, out, errOut io.Writer) (err error) {
+	options, err := o.orchestrator()
+	if err != nil {
+		return err
+	}
+	client, release, err := o.model.connect(ctx, os.Getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	options.Client = client
+
+	options.Watch = face.NewProgress(errOut, o.verbose).Watch
+	if o.json {
+		options.Watch = face.JSON(out)
+	}
+	outcome, err := orchestrator.Run(ctx, options, instruction)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	if !o.json && outcome.Answer != "" {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(outcome.Answer), "\n")); err != nil {
+			return fmt.Errorf("run: print the answer: %w", err)
+		}
+	}
+	return ended(outcome)
+}
+
+// orchestrator turns the flags into the options of a run. What the flags say that cannot be is
+// found here, before anything is begun.
+func (o runOptions) orchestrator() (orchestrator.Options, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return orchestrator.Options{}, fmt.Errorf("run: find the current folder: %w", err)
+	}
+	names, err := toolNames(o.tools)
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
+	for _, limit := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"jobs", int64(o.jobs), 1},
+		{"max-depth", int64(o.maxDepth), 1},
+		{"max-children", int64(o.maxChildren), 1},
+		{"child-max-turns", int64(o.childTurn), 1},
+		{"child-timeout", int64(o.childTimeout), 1},
+		{"max-turns", int64(o.maxTurns), 1},
+		{"max-tokens", int64(o.maxTokens), 1},
+		{"budget-tokens", o.budget, 0},
+		{"timeout", int64(o.timeout), 0},
+	} {
+		if limit.value < limit.least {
+			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s is less than %d", limit.flag, limit.least), hint: "see skein run --help"}
+		}
+	}
+	mode := delegate.Mode(o.delegate)
+	if o.single {
+		mode = delegate.Off
+	}
+	options := orchestrator.Options{
+		Dir: dir, ModelName: o.model.model, MaxTokens: o.maxTokens,
+		Mode: mode, Access: gate.Access(o.access), Tools: names,
+		NoSandbox: o.sandbox == "off", Environ: os.Environ(),
+		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
+		MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
+		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
+		options.Asker = gate.Terminal(os.Stdin, os.Stderr)
+	}
+	return options, nil
+}
+
+// toolNames reads the value of --tools: nil means all.
+func toolNames(list string) ([]string, error) {
+	switch list {
+	case "all":
+		return nil, nil
+	case "none":
+		return []string{}, nil
+	}
+	known := orchestrator.ToolNames()
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(known, name) {
+			return nil, &usageError{
+				command: "run", text: fmt.Sprintf("unknown tool %q", name),
+				hint: "the tools are " + strings.Join(known, ", "),
+			}
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

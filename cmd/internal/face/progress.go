@@ -1,0 +1,201 @@
+// Package face shows runs to people and to programs. Everything in it reads the events of the
+// journal and nothing else, so that it shows the same of a run that goes on and of one that is
+// over.
+package face
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"skein/agent/journal"
+	"skein/agent/model"
+)
+
+// A Progress writes a plain line for each step of a run, as it happens. Its Watch may be given
+// to a run as it is: events come one at a time.
+type Progress struct {
+	out     io.Writer
+	verbose bool
+	args    map[string]string // of the calls not answered yet, by agent and call id
+}
+
+// NewProgress returns a face that writes to out; verbose adds what models say and tools return.
+func NewProgress(out io.Writer, verbose bool) *Progress {
+	return &Progress{out: out, verbose: verbose, args: map[string]string{}}
+}
+
+// Watch shows one event. An event of a kind it does not know is left out.
+func (p *Progress) Watch(e journal.Event) {
+	payload, err := e.Decode()
+	if err != nil {
+		return
+	}
+	switch d := payload.(type) {
+	case *journal.Notice:
+		p.say("", "note: %s", d.Text)
+		if d.Hint != "" {
+			p.say("", "hint: %s", d.Hint)
+		}
+	case *journal.AgentQueued:
+		p.say(e.Agent, "queued: %s, %s", role(d.Access), title(d))
+	case *journal.AgentStarted:
+		if e.Agent != parent {
+			p.say(e.Agent, "started")
+		}
+	case *journal.Reply:
+		if p.verbose && d.Message.Text != "" {
+			p.block(e.Agent, d.Message.Text)
+		}
+	case *journal.Call:
+		p.args[e.Agent+" "+d.ID] = d.Args
+	case *journal.Result:
+		p.result(e.Agent, d)
+	case *journal.AgentEnded:
+		if e.Agent != parent {
+			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage))
+		}
+	case *journal.Settled:
+		p.settled(d)
+	case *journal.Fault:
+		p.say(e.Agent, "fault: %s", d.Text)
+		if p.verbose && d.Stack != "" {
+			p.block(e.Agent, d.Stack)
+		}
+	case *journal.RunEnded:
+		p.say("", "%s", Receipt(d))
+	}
+}
+
+// parent is the ordinal of the agent that everything else belongs to; its lines bear no name.
+const parent = "0"
+
+func (p *Progress) say(agent, format string, args ...any) {
+	_, _ = fmt.Fprintln(p.out, name(agent)+Line(fmt.Sprintf(format, args...), 400))
+}
+
+func name(agent string) string {
+	if agent == "" || agent == parent {
+		return ""
+	}
+	return agent + " "
+}
+
+// block shows a longer text, set in.
+func (p *Progress) block(agent, text string) {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		_, _ = fmt.Fprintf(p.out, "%s| %s\n", name(agent), Visible(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+func (p *Progress) result(agent string, d *journal.Result) {
+	key := agent + " " + d.ID
+	args := p.args[key]
+	delete(p.args, key)
+	line := "[tool] " + d.Tool + " " + Arguments(args)
+	if !d.OK {
+		line += " (failed)"
+	}
+	p.say(agent, "%s", line)
+	if p.verbose && d.Text != "" {
+		p.block(agent, d.Text)
+	}
+}
+
+func (p *Progress) settled(d *journal.Settled) {
+	switch d.Change {
+	case "", "none":
+		p.say(d.Child, "settled: nothing to merge")
+	case "merged":
+		p.say(d.Child, "merged: %s, +%d -%d: %s", count(len(d.Files), "file"), d.Added, d.Removed, strings.Join(d.Files, ", "))
+	default:
+		line := fmt.Sprintf("%s, not merged: %s", d.Change, strings.Join(d.Files, ", "))
+		if d.Cause != "" {
+			line += ": " + d.Cause
+		}
+		if d.Ref != "" {
+			line += "; kept as " + d.Ref
+		}
+		p.say(d.Child, "%s", line)
+	}
+}
+
+// Receipt sums up a run in one line.
+func Receipt(d *journal.RunEnded) string {
+	parts := []string{because(d.Stop, d.Cause)}
+	if d.Children > 0 {
+		parts = append(parts, count(d.Children, "child"), fmt.Sprintf("%d merged", d.Merged), fmt.Sprintf("%d kept", d.Kept))
+	}
+	parts = append(parts, tokens(d.Usage))
+	if d.Children > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f s for %.1f s of children's work", d.Seconds, d.Busy))
+	} else {
+		parts = append(parts, fmt.Sprintf("%.1f s", d.Seconds))
+	}
+	return "run: " + strings.Join(parts, ", ")
+}
+
+// Arguments shows a call's arguments as name=value, in the order of the names. What is no JSON
+// object is shown as it is.
+func Arguments(args string) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(args), &fields) != nil {
+		return Line(args, 120)
+	}
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	parts := make([]string, 0, len(names))
+	for _, name := range names {
+		value := string(fields[name])
+		var text string
+		if json.Unmarshal(fields[name], &text) == nil {
+			value = text
+			if strings.ContainsAny(text, " \t\n") || text == "" {
+				value = fmt.Sprintf("%q", text)
+			}
+		}
+		parts = append(parts, name+"="+Line(value, 80))
+	}
+	return strings.Join(parts, " ")
+}
+
+func because(stop, cause string) string {
+	if cause == "" || stop == "completed" {
+		return stop
+	}
+	return stop + " (" + cause + ")"
+}
+
+func role(access string) string {
+	if access == "write" {
+		return "writer"
+	}
+	return "reader"
+}
+
+func title(d *journal.AgentQueued) string {
+	if d.Title != "" {
+		return d.Title
+	}
+	return Line(d.Task, 60)
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if thing == "child" {
+		return fmt.Sprintf("%d children", n)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// tokens shows what exchanges cost: what cannot be known is said to be unavailable.
+func tokens(u model.Usage) string {
+	return fmt.Sprintf("%s tokens in (%s cached), %s out", u.Prompt(), u.CacheRead, u.Output)
+}
