@@ -108,7 +108,7 @@ func (s *Server) reply(ctx context.Context, w http.ResponseWriter, req request, 
 		return
 	}
 	if r.Cut {
-		cut(w, data)
+		cut(w, http.StatusOK, data)
 	}
 	s.cache.output(at[len(at)-1], raw, note.Input+note.Output)
 	send(w, http.StatusOK, data)
@@ -133,7 +133,7 @@ func (r *rule) fail(w http.ResponseWriter, got captures) {
 		data = problem("scripted_fault", fmt.Sprintf("scripted fault: %s", strings.ToLower(http.StatusText(status))))
 	}
 	if r.Cut {
-		cut(w, data)
+		cut(w, status, data)
 	}
 	send(w, status, data)
 }
@@ -155,9 +155,10 @@ func wait(ctx context.Context, p pause) bool {
 }
 
 // cut sends half of the body and ends the connection; it does not return.
-func cut(w http.ResponseWriter, data []byte) {
+func cut(w http.ResponseWriter, status int, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(status)
 	_, _ = w.Write(data[:len(data)/2]) // the client may have gone: nobody is left to tell
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
