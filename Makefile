@@ -1,0 +1,35 @@
+# Everything but `deps` and `lint` needs Go, git and make only. Only `deps` installs.
+GO       ?= go
+LINT     := bin/tools/golangci-lint
+FUZZTIME ?= 30s
+
+# The race detector needs a C compiler. `make test RACE=-race` insists on it.
+RACE := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$($(GO) env CC)" 2>/dev/null),-race)
+
+.PHONY: demo test deps lint fuzz bench docs build
+
+demo:
+	@t=$$(date +%s) && $(MAKE) -s build && echo "build: $$(($$(date +%s) - t)) s" && t=$$(date +%s) && bin/skein demo && echo "demo: $$(($$(date +%s) - t)) s"
+
+test:
+	$(GO) test $(RACE) -shuffle=on ./...
+
+deps:
+	@.ci/deps
+
+lint:
+	@test -x $(LINT) || { echo "lint: no $(LINT): run make deps first" >&2; exit 1; }
+	$(LINT) run ./...
+
+fuzz:
+	@.ci/fuzz $(FUZZTIME)
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+docs:
+	$(GO) test ./docs ./cmd/internal/cli -update
+
+# Without cgo, since skein-init runs where there may be no C library to load.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
