@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/tools"
+)
+
+// replies is a model that gives its replies in turn, and the last one for ever.
+type replies struct {
+	list  []model.Reply
+	asked []model.Request
+	err   error
+}
+
+func (r *replies) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	if ctx.Err() != nil {
+		return model.Reply{}, ctx.Err()
+	}
+	r.asked = append(r.asked, req)
+	if r.err != nil {
+		return model.Reply{}, r.err
+	}
+	return r.list[min(len(r.asked), len(r.list))-1], nil
+}
+
+func (*replies) Encode(m model.Message) (json.RawMessage, error)      { return json.Marshal(m) }
+func (*replies) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(ts) }
+func say(text string) model.Reply                                     { return reply(text, model.FinishStop) }
+func reply(text string, f model.Finish, calls ...string) model.Reply {
+	m := model.Message{Role: model.Assistant, Text: text, Raw: json.RawMessage(`{"raw":"` + text + `"}`)}
+	for i, c := range calls {
+		name, args, _ := strings.Cut(c, " ")
+		m.Calls = append(m.Calls, model.ToolCall{ID: fmt.Sprint(i), Name: name, Args: args})
+	}
+	u := model.Usage{Input: model.Tokens(10), CacheRead: model.Tokens(0), Output: model.Tokens(5)}
+	return model.Reply{Message: m, Finish: f, Usage: u}
+}
+
+func ok(_ context.Context, calls []model.ToolCall) ([]tools.Result, error) {
+	rs := make([]tools.Result, len(calls))
+	for i, c := range calls {
+		rs[i].Text = "ran " + c.Name
+	}
+	return rs, nil
+}
+
+func fails(_ context.Context, calls []model.ToolCall) ([]tools.Result, error) {
+	rs := make([]tools.Result, len(calls))
+	for i := range calls {
+		rs[i] = tools.Fail("no")
+	}
+	return rs, nil
+}
+
+func TestRunStops(t *testing.T) {
+	call := reply("working", model.FinishToolCalls, "a {}")
+	for _, tt := range []struct {
+		name  string
+		model *replies
+		batch Batch
+		edit  func(*Options)
+		ctx   func() context.Context
+		want  Stop
+		text  string
+		turns int
+	}{
+		{name: "answer", model: &replies{list: []model.Reply{call, say("done")}}, want: Completed, text: "done", turns: 2},
+		{name: "max turns", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.MaxTurns = 4 }, want: MaxTurns, text: "working", turns: 4},
+		{name: "stuck", model: &replies{list: []model.Reply{call}}, batch: fails, want: Stuck, text: "working", turns: 5},
+		{name: "model error", model: &replies{err: &model.Error{Provider: "p", Status: 401, Message: "who"}}, want: ModelError},
+		{name: "allowance spent twice", model: &replies{list: []model.Reply{reply("", model.FinishLength)}}, want: OutputLimit, turns: 2},
+		{name: "allowance spent once", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, want: Completed, text: "done", turns: 2},
+		{name: "answer cut", model: &replies{list: []model.Reply{reply("half an", model.FinishLength)}}, want: OutputLimit, text: "half an", turns: 1},
+		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 3},
+		{name: "cancelled", model: &replies{}, ctx: func() context.Context {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			return ctx
+		}, want: Cancelled},
+		{name: "timeout", model: &replies{}, ctx: func() context.Context {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(ErrTimeout)
+			return ctx
+		}, want: Timeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ended := 0
+			o := Options{Ordinal: "0", Client: tt.model, Batch: ok, MaxTurns: 50, MaxTokens: 100, Record: func(p journal.Payload) {
+				if _, is := p.(*journal.AgentEnded); is {
+					ended++
+				}
+			}}
+			if tt.batch != nil {
+				o.Batch = tt.batch
+			}
+			if tt.edit != nil {
+				tt.edit(&o)
+			}
+			ctx := t.Context()
+			if tt.ctx != nil {
+				ctx = tt.ctx()
+			}
+			talk := model.NewTranscript(tt.model, model.Message{Role: model.User, Text: "go", Raw: json.RawMessage(`"go"`)})
+			out, err := Run(ctx, o, talk)
+			if err != nil {
+				t.Fatalf("Run = %v, want no error", err)
+			}
+			if out.Stop != tt.want || out.Text != tt.text || out.Turns != tt.turns {
+				t.Errorf("Run = %s %q after %d turns, want %s %q after %d", out.Stop, out.Text, out.Turns, tt.want, tt.text, tt.turns)
+			}
+			if (out.Stop == Completed) != (out.Cause == "") {
+				t.Errorf("cause of %s = %q", out.Stop, out.Cause)
+			}
+			if ended != 1 {
+				t.Errorf("agent-ended was recorded %d times, want once", ended)
+			}
+			paired(t, talk.Messages())
+		})
+	}
+}
+
+// grants is a budget of so many calls.
+type grants struct{ n int }
+
+func (g *grants) Reserve(int64) (func(model.Usage), bool) {
+	g.n--
+	return func(model.Usage) {}, g.n >= 0
+}
+
+// paired fails unless every call has its result before anything else is said.
+func paired(t *testing.T, messages []model.Message) {
+	t.Helper()
+	var open []string
+	for _, m := range messages {
+		switch {
+		case m.Role == model.ToolRole && len(open) > 0 && open[0] == m.CallID:
+			open = open[1:]
+		case m.Role == model.ToolRole || len(open) > 0:
+			t.Fatalf("%s message where calls %v wait for results", m.Role, open)
+		}
+		for _, c := range m.Calls {
+			open = append(open, c.ID)
+		}
+	}
+	if len(open) > 0 {
+		t.Fatalf("calls %v have no result", open)
+	}
+}
+
+func TestRunGrowsOnlyAtItsEnd(t *testing.T) {
+	m := &replies{list: []model.Reply{reply("one", model.FinishToolCalls, "a {}", "b {}"), reply("two", model.FinishToolCalls, "c {}"), say("three")}}
+	talk := model.NewTranscript(m)
+	if err := talk.Append(model.Message{Role: model.User, Text: "go <b>"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Record: func(journal.Payload) {}}, talk); err != nil {
+		t.Fatal(err)
+	}
+	var last string
+	for i, req := range m.asked {
+		var b strings.Builder
+		for _, msg := range req.Messages {
+			b.Write(msg.Raw)
+			b.WriteByte('\n')
+		}
+		if !strings.HasPrefix(b.String(), last) {
+			t.Errorf("request %d does not begin with the bytes of the one before:\n%s\nthen\n%s", i+1, last, b.String())
+		}
+		last = b.String()
+	}
+	if len(m.asked) != 3 {
+		t.Errorf("asked %d times, want 3", len(m.asked))
+	}
+}
+
+func TestRunAnswersEveryCallOfAFailedBatch(t *testing.T) {
+	m := &replies{list: []model.Reply{reply("", model.FinishToolCalls, "a {}", "b {}")}}
+	talk := model.NewTranscript(m)
+	broken := errors.New("disk full")
+	_, err := Run(t.Context(), Options{Client: m, MaxTurns: 9, Record: func(journal.Payload) {}, Batch: func(context.Context, []model.ToolCall) ([]tools.Result, error) {
+		return []tools.Result{{Text: "first"}}, broken
+	}}, talk)
+	if !errors.Is(err, broken) {
+		t.Fatalf("Run = %v, want %v", err, broken)
+	}
+	paired(t, talk.Messages())
+}
+
+func TestRepeatsTellThenStop(t *testing.T) {
+	r := repeats{}
+	c := model.ToolCall{Name: "bash", Args: `{"command":"x"}`}
+	var told []int
+	for i := 1; ; i++ {
+		note, stuck := r.see(c, tools.Fail("no"))
+		if note != "" {
+			told = append(told, i)
+		}
+		if stuck {
+			if i != stuckAfter || len(told) != 2 || told[0] != toldAfter {
+				t.Errorf("told at %v, stuck at %d; want told at [3 4], stuck at 5", told, i)
+			}
+			break
+		}
+	}
+	r.see(c, tools.Result{Text: "fine"})
+	if _, stuck := r.see(c, tools.Fail("no")); stuck {
+		t.Error("a success did not clear the count")
+	}
+}
+
+func TestUnknownUsageStaysUnknown(t *testing.T) {
+	first := reply("", model.FinishToolCalls, "a {}")
+	first.Usage.CacheRead = model.Count{}
+	m := &replies{list: []model.Reply{first, say("done")}}
+	out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Record: func(journal.Payload) {}}, model.NewTranscript(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Usage.CacheRead.Known || out.Usage.Input != model.Tokens(20) {
+		t.Errorf("usage = %+v, want 20 input tokens and an unknown cache", out.Usage)
+	}
+}
