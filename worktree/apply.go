@@ -1,0 +1,270 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Applied says what Apply changed in the tree.
+type Applied struct {
+	Files []FileStat
+}
+
+// Apply brings a merged commit into the tree, all of it or nothing. Base is the commit
+// the tree was last brought to: its snapshot, or what was applied after that. The merge
+// is made against the tree as it is now, so what the user edited since base is kept. A
+// [ConflictError] or another error means that the tree is as it was before; if rolling
+// back fails too, the error says so and [Repo.Recover] will try again. The index is not
+// touched: what was staged stays so, new files are untracked.
+func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) {
+	a, err := t.apply(ctx, base, merged)
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply to %s: %w", t.Path, err)
+	}
+	return a, nil
+}
+
+func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) {
+	r := t.repo
+	if err := r.begin(ctx); err != nil {
+		return Applied{}, err
+	}
+	// One at a time among all runs in this repository.
+	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"))
+	if err != nil {
+		return Applied{}, err
+	}
+	defer guard.release()
+
+	now, err := t.freeze(ctx, rules{}, "snapshot\n", base)
+	if err != nil {
+		return Applied{}, err
+	}
+	defer now.drop()
+	tree, err := r.mergeTree(ctx, now.commit, merged)
+	if err != nil {
+		return Applied{}, err
+	}
+	changes, err := r.changes(ctx, now.commit, tree)
+	if err != nil || len(changes) == 0 {
+		return Applied{}, err
+	}
+	files, err := r.stat(ctx, now.commit, tree)
+	if err != nil {
+		return Applied{}, err
+	}
+	l, err := t.prepare(ctx, now, tree, changes)
+	if err != nil {
+		return Applied{}, err
+	}
+	return Applied{Files: files}, l.carryOut(ctx)
+}
+
+// A change is one path that differs between the tree as it is and as it shall be.
+type change struct {
+	path     string
+	old, new string // modes, "000000" where absent
+}
+
+const absent = "000000"
+
+// changes lists what turns one commit's files into those of a tree.
+func (r *Repo) changes(ctx context.Context, from, to string) ([]change, error) {
+	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", from, to)
+	if err != nil {
+		return nil, err
+	}
+	var list []change
+	for pair := range slices.Chunk(fields(out), 2) {
+		if len(pair) < 2 || len(pair[0]) < 14 {
+			return nil, fmt.Errorf("git diff-tree: odd answer %q", pair)
+		}
+		list = append(list, change{pair[1], pair[0][1:7], pair[0][8:14]})
+	}
+	return list, nil
+}
+
+// prepare checks all that can be checked before the first change and makes the ledger,
+// with the new files staged and the old ones kept beside it, durable.
+func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change) (*ledger, error) {
+	l := &ledger{Root: bytePath(t.Root), Keep: bytePath(t.Prefix), dir: t.repo.next("apply"), fault: t.repo.git.point}
+	if err := t.plan(l, now, changes); err != nil {
+		return nil, err
+	}
+	// The files read just now must be those that were merged.
+	out, err := t.repo.git.run(ctx, now.at, nil, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, name := range fields(out) {
+		if slices.ContainsFunc(changes, func(c change) bool { return c.path == name }) {
+			found = append(found, Conflict{name, KindMeanwhile})
+		}
+	}
+	if err := conflict(found); err != nil {
+		return nil, err
+	}
+	err = t.stageNew(ctx, l, tree)
+	if err == nil {
+		err = l.write()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(l.dir))
+	}
+	return l, nil
+}
+
+// plan fills the ledger with the old files, deletions first, and finds what stands in
+// the way of the new ones.
+func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
+	var found []Conflict
+	gone := map[string]bool{}
+	for _, c := range changes {
+		gone[c.path] = c.new == absent
+	}
+	for _, c := range changes {
+		e := &entry{Path: bytePath(c.path), mode: c.new}
+		if c.old == "160000" || c.new == "160000" {
+			found = append(found, Conflict{c.path, KindSubmodule})
+			continue
+		}
+		if !safePath(c.path) {
+			return fmt.Errorf("path %q does not belong into a working tree", c.path)
+		}
+		folders, free := t.way(c.path, gone)
+		if !free {
+			found = append(found, Conflict{c.path, KindInTheWay})
+			continue
+		}
+		var err error
+		if e.Old, err = look(t.file(c.path)); err != nil && !errors.Is(err, errFolder) {
+			return err
+		}
+		switch {
+		case c.old == absent && err == nil && e.Old.Type != "":
+			found = append(found, Conflict{c.path, KindInTheWay})
+		case c.old == absent && err != nil && !t.empties(c.path, gone):
+			found = append(found, Conflict{c.path, KindInTheWay})
+		case c.old != absent && slices.Contains(now.sparse, c.path):
+			found = append(found, Conflict{c.path, KindSparse})
+		case c.old != absent && (err != nil || e.Old.Type == ""):
+			found = append(found, Conflict{c.path, KindMeanwhile})
+		}
+		if c.new != absent {
+			l.addFolders(folders)
+		}
+		l.Entries = append(l.Entries, e)
+	}
+	slices.SortStableFunc(l.Entries, func(a, b *entry) int {
+		switch x, y := a.mode == absent, b.mode == absent; {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return conflict(found)
+}
+
+// way looks at the folders above a path. It returns those that are missing, and
+// whether there is no file or link that stays among them.
+func (t *Tree) way(name string, gone map[string]bool) (missing []string, free bool) {
+	for i, r := range name {
+		if r != '/' {
+			continue
+		}
+		folder := name[:i]
+		info, err := os.Lstat(t.file(folder))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			missing = append(missing, folder)
+		case err != nil:
+			return nil, false
+		case !info.IsDir():
+			if !gone[folder] {
+				return nil, false
+			}
+			missing = append(missing, folder)
+		}
+	}
+	return missing, true
+}
+
+// empties reports whether a folder will hold no file once those in gone are deleted.
+func (t *Tree) empties(name string, gone map[string]bool) bool {
+	err := filepath.WalkDir(t.file(name), func(at string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !gone[strings.TrimPrefix(at, t.Root+"/")] {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err == nil
+}
+
+// stageNew has git write the new files, with the line ends and filters of this
+// repository, and notes what they are.
+func (t *Tree) stageNew(ctx context.Context, l *ledger, tree string) error {
+	var files []string
+	for _, e := range l.Entries {
+		if e.mode != absent {
+			files = append(files, string(e.Path))
+		}
+	}
+	fresh := filepath.Join(l.dir, ledgerNew)
+	if err := os.MkdirAll(fresh, 0o700); err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	at := t.at.with(t.repo.next("index"))
+	at.dir, at.work, at.objects = fresh, fresh, t.repo.objects()
+	defer func() { _ = os.Remove(at.index) }()
+	if _, err := t.repo.git.run(ctx, at, nil, "read-tree", tree); err != nil {
+		return err
+	}
+	if _, err := t.repo.git.run(ctx, at, list(files), "checkout-index", "-q", "-z", "--stdin"); err != nil {
+		return err
+	}
+	for _, e := range l.Entries {
+		if e.mode == absent {
+			continue
+		}
+		file := filepath.Join(fresh, string(e.Path))
+		if err := e.adopt(t.file(string(e.Path)), file); err != nil {
+			return err
+		}
+		var err error
+		if e.New, err = look(file); err != nil {
+			return err
+		}
+		if e.New.Type == "" {
+			return fmt.Errorf("git checkout-index: did not write %s", e.Path)
+		}
+	}
+	return nil
+}
+
+// safePath refuses names that git would not have written into a tree of ours.
+func safePath(name string) bool {
+	if path.Clean(name) != name || path.IsAbs(name) || ours(name) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." || strings.EqualFold(part, ".git") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,116 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Change is what a writer did to its copy, as a commit whose parent is the snapshot.
+type Change struct {
+	Base, Commit string
+	Files        []FileStat
+	Left         []Left // files that were not taken: the change is not whole
+	Empty        bool   // the commit's files are those of the snapshot
+}
+
+// A FileStat is one changed file.
+type FileStat struct {
+	Path           string
+	From           string // of a renamed file, else ""
+	Status         string // A added, M modified, D deleted, R renamed, T other type
+	Added, Removed int    // lines; -1 for binary files
+}
+
+// Collect commits what the copy holds now, whether its writer committed or not: the
+// difference is to the snapshot, never to the writer's HEAD. Nothing the writer put
+// into the tree or its git directory is run or obeyed, save ignore files and built-in
+// attributes. No process may work in the copy while it is read.
+func (c *Copy) Collect(ctx context.Context, message string) (Change, error) {
+	ch, err := c.collect(ctx, message)
+	if err != nil {
+		return Change{}, fmt.Errorf("collect %s: %w", c.Name, err)
+	}
+	return ch, nil
+}
+
+func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
+	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true}, message, c.Base.Commit)
+	if err != nil {
+		return Change{}, err
+	}
+	defer f.drop()
+	ch := Change{Base: c.Base.Commit, Commit: f.commit}
+	for _, l := range f.left {
+		if l.Reason != LeftSubmodule { // the parent's, and never in a copy
+			ch.Left = append(ch.Left, l)
+		}
+	}
+	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
+	ch.Empty = len(ch.Files) == 0
+	return ch, err
+}
+
+// stat lists the files in which two commits or trees differ, renames found.
+func (r *Repo) stat(ctx context.Context, from, to string) ([]FileStat, error) {
+	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-z", "-M", "--raw", "--numstat", from, to)
+	if err != nil {
+		return nil, err
+	}
+	files, err := parseStat(fields(out))
+	if err != nil {
+		return nil, fmt.Errorf("git diff-tree: %w", err)
+	}
+	return files, nil
+}
+
+var errShort = errors.New("answer ends early")
+
+// parseStat reads the records of --raw, then in the same order those of --numstat.
+func parseStat(in []string) ([]FileStat, error) {
+	var files []FileStat
+	for len(in) > 0 && strings.HasPrefix(in[0], ":") {
+		if len(in) < 2 {
+			return nil, errShort
+		}
+		status := in[0][strings.LastIndexByte(in[0], ' ')+1:]
+		f := FileStat{Status: status[:1], Path: in[1]}
+		in = in[2:]
+		if f.Status == "R" || f.Status == "C" {
+			if len(in) == 0 {
+				return nil, errShort
+			}
+			f.From, f.Path, in = f.Path, in[0], in[1:]
+		}
+		files = append(files, f)
+	}
+	for i := range files {
+		if len(in) == 0 {
+			return nil, errShort
+		}
+		counts := strings.SplitN(in[0], "\t", 3)
+		in = in[1:]
+		if files[i].From != "" { // then both paths follow
+			if len(in) < 2 {
+				return nil, errShort
+			}
+			in = in[2:]
+		}
+		if len(counts) < 3 {
+			return nil, errShort
+		}
+		files[i].Added, files[i].Removed = lines(counts[0]), lines(counts[1])
+	}
+	return files, nil
+}
+
+// lines is a count of --numstat, which has a dash for binary files.
+func lines(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}

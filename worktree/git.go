@@ -1,0 +1,181 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// git runs the git program. It knows no repository: each call says its [place].
+type git struct {
+	program string
+	env     []string
+	fault   func(point string) error
+}
+
+// place says which repository a git call works on and whose configuration counts.
+type place struct {
+	dir     string   // current directory
+	gitDir  string   // "" = found from dir
+	work    string   // working tree
+	index   string   // index file, "" = the git directory's own
+	objects string   // where new objects go, "" = the git directory's own
+	user    bool     // the user's global and system configuration count
+	config  []string // further key=value
+}
+
+// quiet is what every call of ours switches off: nothing the repository or the user
+// configured runs, asks, locks or writes beside what was asked for.
+var quiet = []string{
+	"core.hooksPath=/dev/null",
+	"core.fsmonitor=false",
+	"commit.gpgSign=false",
+	"tag.gpgSign=false",
+	"core.pager=cat",
+	"core.logAllRefUpdates=false",
+	"core.splitIndex=false", // else a copy of the index would write shared index files
+	"core.safecrlf=false",   // else a file with mixed line ends could not be snapshot
+	"submodule.recurse=false",
+	"gc.auto=0",
+	"maintenance.auto=false",
+}
+
+// environment is the environment of all git calls: the user's without GIT_*.
+func environment(environ []string) []string {
+	env := make([]string, 0, len(environ)+8)
+	for _, kv := range environ {
+		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "LC_ALL=") {
+			env = append(env, kv)
+		}
+	}
+	return append(env,
+		"LC_ALL=C", // messages are read in two places
+		"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+		"GIT_AUTHOR_NAME=skein", "GIT_AUTHOR_EMAIL=skein@localhost",
+		"GIT_COMMITTER_NAME=skein", "GIT_COMMITTER_EMAIL=skein@localhost",
+	)
+}
+
+// A gitError is a git call that ended with a status other than 0.
+type gitError struct {
+	verb   string
+	exit   int
+	stderr string
+	cause  error
+}
+
+func (e *gitError) Error() string {
+	if text := strings.TrimSpace(e.stderr); text != "" {
+		return "git " + e.verb + ": " + text
+	}
+	return "git " + e.verb + ": " + e.cause.Error()
+}
+
+func (e *gitError) Unwrap() error { return e.cause }
+
+// exitOf is the exit status in err; -1 where there is none.
+func exitOf(err error) int {
+	if e := (*gitError)(nil); errors.As(err, &e) {
+		return e.exit
+	}
+	return -1
+}
+
+// run returns standard output, also beside an error: merge-tree answers with status 1.
+func (g *git) run(ctx context.Context, at place, stdin []byte, args ...string) ([]byte, error) {
+	out, _, err := g.both(ctx, at, stdin, args...)
+	return out, err
+}
+
+// line runs git and returns its output without the last newline.
+func (g *git) line(ctx context.Context, at place, args ...string) (string, error) {
+	out, err := g.run(ctx, at, nil, args...)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// both returns standard output and standard error.
+func (g *git) both(ctx context.Context, at place, stdin []byte, args ...string) ([]byte, string, error) {
+	verb := args[0]
+	if err := g.point("before git " + verb); err != nil {
+		return nil, "", err
+	}
+	full := make([]string, 0, 2*(len(quiet)+len(at.config))+len(args))
+	for _, kv := range append(quiet[:len(quiet):len(quiet)], at.config...) {
+		full = append(full, "-c", kv)
+	}
+	cmd := exec.CommandContext(ctx, g.program, append(full, args...)...)
+	cmd.Dir = at.dir
+	cmd.Env = append(g.env[:len(g.env):len(g.env)], at.environment()...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// Filters are processes of git's: they end with its group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // for output pipes held by a filter that left the group
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("git %s: %w", verb, context.Cause(ctx))
+	case err != nil:
+		err = &gitError{verb: verb, exit: cmd.ProcessState.ExitCode(), stderr: stderr.String(), cause: err}
+	default:
+		err = g.point("after git " + verb)
+	}
+	return stdout.Bytes(), stderr.String(), err
+}
+
+func (g *git) point(name string) error {
+	if g.fault == nil {
+		return nil
+	}
+	return g.fault(name)
+}
+
+func (at place) environment() []string {
+	var env []string
+	for _, v := range [][2]string{
+		{"GIT_DIR", at.gitDir},
+		{"GIT_WORK_TREE", at.work},
+		{"GIT_INDEX_FILE", at.index},
+		{"GIT_OBJECT_DIRECTORY", at.objects},
+	} {
+		if v[1] != "" {
+			env = append(env, v[0]+"="+v[1])
+		}
+	}
+	if !at.user {
+		env = append(env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	}
+	return env
+}
+
+// with is the same place with another index.
+func (at place) with(index string) place {
+	at.index = index
+	return at
+}
+
+// fields splits the output of a -z option.
+func fields(out []byte) []string {
+	text := strings.TrimSuffix(string(out), "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}
+
+// list is the input of a -z --stdin option.
+func list(paths []string) []byte {
+	var b bytes.Buffer
+	for _, p := range paths {
+		b.WriteString(p)
+		b.WriteByte(0)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,176 @@
+package worktree
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// settings are what a copy's git directories take over of the user's configuration: an
+// allow-list, since the rest (filters, hooks, aliases, remotes, keys) can run programs.
+type settings struct {
+	name, email string
+	core        []string // lines of the section core
+	ignore      string   // core.excludesFile
+	attributes  string   // core.attributesFile
+}
+
+// settings reads them.
+func (r *Repo) settings(ctx context.Context) (settings, error) {
+	var s settings
+	for _, key := range []struct {
+		to   *string
+		name string
+		kind string
+	}{
+		{&s.name, "user.name", ""},
+		{&s.email, "user.email", ""},
+		{&s.ignore, "core.excludesFile", "--path"},
+		{&s.attributes, "core.attributesFile", "--path"},
+	} {
+		args := []string{"config", "--get", key.name}
+		if key.kind != "" {
+			args = slices.Insert(args, 1, key.kind)
+		}
+		value, err := r.git.line(ctx, r.tree.at, args...)
+		if err != nil && exitOf(err) != 1 { // 1: not set
+			return s, err
+		}
+		*key.to = value
+	}
+	out, err := r.git.run(ctx, r.tree.at, nil, "config", "-z", "--get-regexp",
+		`^core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|protecthfs|protectntfs)$`)
+	if err != nil && exitOf(err) != 1 {
+		return s, err
+	}
+	for _, item := range fields(out) {
+		key, value, ok := strings.Cut(item, "\n")
+		if !ok {
+			value = "true" // a key without a value
+		}
+		s.core = append(s.core, strings.TrimPrefix(key, "core.")+" = "+quoteConfig(value))
+	}
+	return s, nil
+}
+
+// config is the text of a configuration file with the settings.
+func (s settings) config(format string) string {
+	lines := append(slices.Clone(s.core), "bare = false")
+	for key, value := range map[string]string{"excludesFile": s.ignore, "attributesFile": s.attributes} {
+		if value != "" {
+			lines = append(lines, key+" = "+quoteConfig(value))
+		}
+	}
+	slices.Sort(lines[len(s.core):])
+	text := coreConfig(format, lines...) + "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+	if s.name != "" || s.email != "" {
+		text += "[user]\n\tname = " + quoteConfig(s.name) + "\n\temail = " + quoteConfig(s.email) + "\n"
+	}
+	return text
+}
+
+func quoteConfig(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`
+}
+
+// makeOurs makes the git directory that we read the copy with. It lies outside the
+// writer's reach, and its configuration names no program.
+func (c *Copy) makeOurs(s settings) error {
+	return makeGitDir(c.tree.at.gitDir, map[string]string{
+		"HEAD":                    c.Base.Commit + "\n",
+		"config":                  s.config(c.repo.format),
+		"objects/info/alternates": quoteAlternate(c.repo.objects()) + "\n",
+		"info/exclude":            c.repo.text("info/exclude"),
+		"info/attributes":         c.repo.text("info/attributes"),
+		"shallow":                 c.repo.text("shallow"),
+	})
+}
+
+// commonDir is the folder inside the writer's git directory with objects, refs and
+// configuration. They do not lie in .git itself, so that .git/objects is free: a box
+// that shows the copy at the path of the user's checkout shows the user's objects, an
+// alternate, there.
+const commonDir = "own"
+
+// makePrivate makes the writer's git directory: HEAD detached at the snapshot, index
+// as of the snapshot, all refs of the user's, objects of its own.
+func (c *Copy) makePrivate(ctx context.Context, s settings) error {
+	refs, err := c.repo.git.run(ctx, c.repo.tree.at, nil, "for-each-ref", "--format=%(objectname) %(refname)",
+		"refs/heads", "refs/tags", "refs/remotes")
+	if err != nil {
+		return err
+	}
+	alternates := make([]string, len(c.Objects))
+	for i, dir := range c.Objects {
+		alternates[i] = quoteAlternate(dir) + "\n"
+	}
+	own := filepath.Join(c.GitDir, commonDir)
+	err = makeGitDir(own, map[string]string{
+		"HEAD":                    c.Base.Commit + "\n", // no branch counts as checked out here
+		"config":                  s.config(c.repo.format),
+		"packed-refs":             string(refs),
+		"objects/info/alternates": strings.Join(alternates, ""),
+		"info/exclude":            c.repo.text("info/exclude"),
+		"info/attributes":         c.repo.text("info/attributes"),
+		"shallow":                 c.repo.text("shallow"),
+	})
+	if err != nil {
+		return err
+	}
+	// Places for a box to show the user's objects and the store's.
+	for _, sub := range []string{"objects", "skein/objects"} {
+		if err := os.MkdirAll(filepath.Join(c.GitDir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		copyIndex(c.tree.index, filepath.Join(c.GitDir, "index")),
+		os.WriteFile(filepath.Join(c.GitDir, "commondir"), []byte(commonDir+"\n"), 0o600),
+		os.WriteFile(filepath.Join(c.GitDir, "HEAD"), []byte(c.Base.Commit+"\n"), 0o600),
+	)
+}
+
+// text is a small file of the user's git directory, "" without it.
+func (r *Repo) text(name string) string {
+	b, err := os.ReadFile(filepath.Join(r.common, name))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// borrowed lists the object folders a copy needs: ours, the user's, and those that the
+// user's borrow from.
+func (r *Repo) borrowed() []string {
+	dirs := []string{r.objects(), filepath.Join(r.common, "objects")}
+	for i := 1; i < len(dirs) && i < 16; i++ {
+		f, err := os.Open(filepath.Join(dirs[i], "info", "alternates"))
+		if err != nil {
+			continue
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			dir := lines.Text()
+			if strings.HasPrefix(dir, `"`) {
+				if plain, err := strconv.Unquote(dir); err == nil {
+					dir = plain
+				}
+			}
+			if dir == "" || dir[0] == '#' {
+				continue
+			}
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(dirs[i], dir)
+			}
+			if !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+		_ = f.Close()
+	}
+	return dirs
+}

@@ -1,0 +1,291 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A ledger is what an Apply is going to do, durable before the first change, so that a
+// crash at any point can be finished or undone. It lies in a folder with the new files
+// and the old ones.
+//
+// There is no mark for a path that is done: the file itself tells, by equalling what
+// the ledger calls old or new. A mark could only be written before or after the change,
+// and be wrong in between.
+type ledger struct {
+	Root    bytePath   // of the working tree
+	Keep    bytePath   // folder that stays though it be empty: the one the user works in
+	Folders []bytePath // that will be made, outer ones first
+	Entries []*entry   // in the order in which they are carried out, deletions first
+
+	dir   string
+	fault func(point string) error
+}
+
+// An entry is one file to be made, replaced or deleted.
+type entry struct {
+	Path     bytePath // relative to the root
+	Old, New state
+	mode     string // git's, of the new file
+}
+
+// A bytePath is a path whose bytes survive JSON though they be no UTF-8.
+type bytePath string
+
+// MarshalText writes the path as a quoted string.
+func (p bytePath) MarshalText() ([]byte, error) {
+	return strconv.AppendQuoteToASCII(nil, string(p)), nil
+}
+
+// UnmarshalText reads it.
+func (p *bytePath) UnmarshalText(text []byte) error {
+	s, err := strconv.Unquote(string(text))
+	*p = bytePath(s)
+	return err
+}
+
+// Names in a ledger's folder.
+const (
+	ledgerName = "ledger.json"
+	ledgerNew  = "new" // new files by their paths
+	ledgerOld  = "old" // old files by the index of their entries
+)
+
+// addFolders notes folders that will be made.
+func (l *ledger) addFolders(names []string) {
+	for _, name := range names {
+		if !slices.Contains(l.Folders, bytePath(name)) {
+			l.Folders = append(l.Folders, bytePath(name))
+		}
+	}
+	slices.Sort(l.Folders)
+}
+
+// write keeps the old files and makes all of the ledger durable, itself last.
+func (l *ledger) write() error {
+	if err := os.MkdirAll(filepath.Join(l.dir, ledgerOld), 0o700); err != nil {
+		return err
+	}
+	for i, e := range l.Entries {
+		if e.Old.Type != "" {
+			if err := keep(l.file(e), l.old(i)); err != nil {
+				return err
+			}
+		}
+	}
+	// The old files' content is the user's and as durable as they made it.
+	if err := errors.Join(syncTree(filepath.Join(l.dir, ledgerNew)), syncFile(filepath.Join(l.dir, ledgerOld))); err != nil {
+		return err
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(l.dir, ledgerName+".new")
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		return err
+	}
+	if err := syncFile(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(l.dir, ledgerName)); err != nil {
+		return err
+	}
+	return errors.Join(syncFile(l.dir), syncFile(filepath.Dir(l.dir)))
+}
+
+// readLedger reads the ledger in a folder.
+func readLedger(dir string) (*ledger, error) {
+	text, err := os.ReadFile(filepath.Join(dir, ledgerName))
+	if err != nil {
+		return nil, err
+	}
+	l := &ledger{dir: dir, fault: func(string) error { return nil }}
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, fmt.Errorf("read ledger %s: %w", dir, err)
+	}
+	return l, nil
+}
+
+func (l *ledger) at(p bytePath) string  { return string(l.Root + "/" + p) }
+func (l *ledger) file(e *entry) string  { return l.at(e.Path) }
+func (l *ledger) fresh(e *entry) string { return filepath.Join(l.dir, ledgerNew, string(e.Path)) }
+func (l *ledger) old(i int) string      { return filepath.Join(l.dir, ledgerOld, fmt.Sprint(i)) }
+
+// sibling is a name beside a file, for content that comes from another file system.
+func (l *ledger) sibling(i int) string {
+	return fmt.Sprintf("%s/.skein-%s-%d", filepath.Dir(l.file(l.Entries[i])), filepath.Base(l.dir), i)
+}
+
+// carryOut makes the changes. After an error the tree is as it was.
+func (l *ledger) carryOut(ctx context.Context) error {
+	err := l.replaceAll(ctx)
+	if err == nil {
+		err = l.finish()
+	}
+	if err == nil {
+		return nil
+	}
+	if _, back := l.rollBack(); back != nil {
+		return errors.Join(err, fmt.Errorf("roll back: %w", back))
+	}
+	return err
+}
+
+func (l *ledger) replaceAll(ctx context.Context) error {
+	for i, e := range l.Entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := l.fault("before replace " + string(e.Path)); err != nil {
+			return err
+		}
+		if err := l.replace(i, e); err != nil {
+			return err
+		}
+		if err := l.fault("after replace " + string(e.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace carries out one entry, if the file is still the old one.
+func (l *ledger) replace(i int, e *entry) error {
+	name := string(e.Path)
+	if e.New.Type != "" {
+		if err := l.makeFolders(name); err != nil {
+			return err
+		}
+	}
+	if !plainFolders(string(l.Root), path.Dir(name)) {
+		return conflict([]Conflict{{name, KindMeanwhile}})
+	}
+	if err := e.still(l.file(e), e.Old); err != nil {
+		return err
+	}
+	switch {
+	case e.New.Type == "":
+		return os.Remove(l.file(e))
+	case e.Old.Type == "":
+		removeEmpty(l.file(e)) // a folder whose files were all deleted
+		err := put(l.fresh(e), l.file(e), l.sibling(i), true)
+		if errors.Is(err, fs.ErrExist) {
+			return conflict([]Conflict{{name, KindInTheWay}})
+		}
+		return err
+	default:
+		return put(l.fresh(e), l.file(e), l.sibling(i), false)
+	}
+}
+
+// makeFolders makes the planned folders above a path.
+func (l *ledger) makeFolders(name string) error {
+	for _, folder := range l.Folders {
+		if strings.HasPrefix(name, string(folder)+"/") {
+			at := l.at(folder)
+			if err := os.Mkdir(at, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			if err := ownLike(filepath.Dir(at), at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// done reports whether every file is the new one.
+func (l *ledger) done() bool {
+	for _, e := range l.Entries {
+		if e.still(l.file(e), e.New) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// finish makes the changes durable, removes folders that the deletions left empty, as
+// git does, and then the ledger.
+func (l *ledger) finish() error {
+	folders := map[string]bool{}
+	for i, e := range l.Entries {
+		_ = os.Remove(l.sibling(i)) // of a life that was killed
+		for dir := path.Dir(string(e.Path)); e.New.Type == "" && dir != "."; dir = path.Dir(dir) {
+			if strings.HasPrefix(string(l.Keep), dir+"/") || os.Remove(l.at(bytePath(dir))) != nil {
+				break
+			}
+		}
+		folders[filepath.Dir(l.file(e))] = true
+	}
+	for dir := range folders {
+		_ = syncFile(dir) // those just removed need it no more
+	}
+	return l.remove()
+}
+
+// rollBack restores every file that still equals what was written. It returns the
+// paths that somebody changed since: those stay as they are.
+func (l *ledger) rollBack() (others []string, err error) {
+	var errs []error
+	for i, e := range slices.Backward(l.Entries) {
+		_ = os.Remove(l.sibling(i))
+		mine, err := l.restore(i, e)
+		if !mine {
+			others = append(others, string(e.Path))
+		}
+		errs = append(errs, err)
+	}
+	for _, folder := range slices.Backward(l.Folders) {
+		_ = os.Remove(l.at(folder)) // not if anything else is in it
+	}
+	if err := errors.Join(errs...); err != nil {
+		return others, err
+	}
+	return others, l.remove()
+}
+
+// restore puts one old file back. False: it is neither the old nor the new one.
+func (l *ledger) restore(i int, e *entry) (bool, error) {
+	file := l.file(e)
+	switch {
+	case !plainFolders(string(l.Root), path.Dir(string(e.Path))):
+		return false, nil
+	case e.still(file, e.Old) == nil:
+		return true, nil
+	case e.still(file, e.New) != nil:
+		return false, nil
+	case e.Old.Type == "":
+		return true, os.Remove(file)
+	case e.New.Type != "":
+		return true, put(l.old(i), file, l.sibling(i), false)
+	}
+	removeEmpty(file) // a folder that took the place of the file
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return true, err
+	}
+	err := put(l.old(i), file, l.sibling(i), true)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return true, err
+}
+
+// remove ends the ledger: once its file is gone nothing is to be recovered, and what
+// cannot be removed of the rest goes with the folder of the run.
+func (l *ledger) remove() error {
+	err := os.Remove(filepath.Join(l.dir, ledgerName))
+	if err == nil {
+		_ = os.RemoveAll(l.dir)
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// errHeld means that another process, or another [Repo] of this one, has the lock.
+var errHeld = errors.New("held by another process")
+
+// A lock is a file locked by flock: the kernel frees it when its process dies, however
+// it dies. Programs started by this process do not inherit it.
+type lock struct{ file *os.File }
+
+// tryLock locks the file at path, making it if need be; errHeld if it is taken.
+func tryLock(path string) (*lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return &lock{f}, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errHeld
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// waitLock locks the file at path as soon as it is free. Polling, since a blocked
+// flock cannot be cancelled.
+func waitLock(ctx context.Context, path string) (*lock, error) {
+	const pause = 10 * time.Millisecond
+	for {
+		l, err := tryLock(path)
+		if !errors.Is(err, errHeld) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w, %w", err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (l *lock) release() {
+	if l != nil {
+		_ = l.file.Close()
+	}
+}

@@ -1,0 +1,195 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// What Recover did.
+const (
+	RolledBack = "rolled back" // an Apply that had changed some files
+	Finished   = "finished"    // an Apply that had changed all files
+	Removed    = "removed"     // a copy that held nothing
+	Kept       = "kept"        // a copy that held work: it is on Ref now
+	Failed     = "failed"      // see Err; it will be tried again
+)
+
+// Recovered is one thing that a dead run had left.
+type Recovered struct {
+	Session, Run string
+	Name         string // of a copy; "" for an Apply
+	Action       string
+	Ref          string   // of a kept copy
+	Paths        []string // files that somebody changed since, left as they are; or files not on Ref, the copy is still there
+	Err          error
+}
+
+// Recover rolls back or finishes what runs of dead processes left half applied, and
+// reclaims their copies. It is called at the start of a run and may be called at any
+// time: runs that live hold their leases.
+func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store == "" {
+		if r.store = r.findStore(); r.store == "" {
+			return nil, nil
+		}
+	}
+	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
+	defer guard.release()
+	runs, err := os.ReadDir(filepath.Join(r.store, "runs"))
+	if err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
+	var done []Recovered
+	for _, d := range runs {
+		session, run, ok := strings.Cut(d.Name(), "@")
+		if !ok {
+			continue
+		}
+		lease, err := tryLock(filepath.Join(r.store, "runs", d.Name(), "lease"))
+		if errors.Is(err, errHeld) {
+			continue
+		}
+		if err == nil {
+			var list []Recovered
+			list, err = r.recoverRun(ctx, runID{session, run})
+			done = append(done, list...)
+			lease.release()
+		}
+		if err != nil {
+			done = append(done, Recovered{Session: session, Run: run, Action: Failed, Err: err})
+		}
+	}
+	return done, nil
+}
+
+// recoverRun clears up after one dead run, whose lease the caller holds.
+func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
+	var done []Recovered
+	note := func(rec Recovered) {
+		rec.Session, rec.Run = id.session, id.run
+		done = append(done, rec)
+	}
+	folder := filepath.Join(r.store, "runs", id.folder())
+	applies, err := filepath.Glob(filepath.Join(folder, "apply-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range applies {
+		if rec := recoverApply(dir); rec.Action != "" {
+			note(rec)
+		}
+	}
+	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
+	names, err := os.ReadDir(copies)
+	if err != nil && copies != "" && !errors.Is(err, os.ErrNotExist) {
+		return done, err
+	}
+	dead := r.as(id)
+	for _, d := range names {
+		rec, err := dead.reopen(filepath.Join(copies, d.Name())).reclaim(ctx)
+		if err != nil {
+			rec = Recovered{Name: d.Name(), Action: Failed, Err: err}
+		}
+		if rec.Action != "" {
+			note(rec)
+		}
+	}
+	return done, dead.end(ctx, id)
+}
+
+// recoverApply finishes or undoes one Apply.
+func recoverApply(dir string) Recovered {
+	l, err := readLedger(dir)
+	if errors.Is(err, os.ErrNotExist) { // not begun, or ended
+		if err = os.RemoveAll(dir); err == nil {
+			return Recovered{}
+		}
+	}
+	if err == nil {
+		_, err = os.Lstat(string(l.Root)) // a tree that is not mounted now has lost nothing
+	}
+	if err != nil {
+		return Recovered{Action: Failed, Err: err}
+	}
+	if l.done() {
+		if err := l.finish(); err != nil {
+			return Recovered{Action: Failed, Err: err}
+		}
+		return Recovered{Action: Finished}
+	}
+	others, err := l.rollBack()
+	if err != nil {
+		return Recovered{Action: Failed, Paths: others, Err: err}
+	}
+	return Recovered{Action: RolledBack, Paths: others}
+}
+
+// as is the same repository seen by another run.
+func (r *Repo) as(id runID) *Repo {
+	return &Repo{
+		git: r.git, common: r.common, format: r.format, cache: r.cache, tree: r.tree,
+		id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
+	}
+}
+
+// reopen describes a copy that another process made.
+func (r *Repo) reopen(folder string) *Copy {
+	mark, err := os.ReadFile(filepath.Join(folder, copyMark))
+	if err != nil {
+		mark = nil // never finished: nothing can have been done in it
+	}
+	return r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))})
+}
+
+// reclaim removes a copy; what it holds is put on a ref first. A copy with files that
+// cannot be put there stays. An empty Action means that there is nothing to tell.
+func (c *Copy) reclaim(ctx context.Context) (Recovered, error) {
+	if c.Base.Commit == "" {
+		return Recovered{}, c.Remove(ctx)
+	}
+	if _, err := os.Lstat(filepath.Join(c.folder, copyKept)); err == nil {
+		return Recovered{}, nil // told already
+	}
+	ch, err := c.Collect(ctx, "kept from an unfinished run\n")
+	if err != nil {
+		return Recovered{}, err
+	}
+	rec := Recovered{Name: c.Name, Action: Removed}
+	if !ch.Empty {
+		rec.Action = Kept
+		if rec.Ref, err = c.repo.Keep(ctx, ch, c.Name); err != nil {
+			return Recovered{}, err
+		}
+	}
+	if len(ch.Left) > 0 {
+		rec.Action = Kept
+		for _, l := range ch.Left {
+			rec.Paths = append(rec.Paths, l.Path)
+		}
+		return rec, os.WriteFile(filepath.Join(c.folder, copyKept), nil, 0o600)
+	}
+	return rec, c.Remove(ctx)
+}
+
+// readLease reads what a lease file says; nothing where it says nothing.
+func readLease(path string) leaseText {
+	var t leaseText
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		return leaseText{}
+	}
+	return t
+}

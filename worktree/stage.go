@@ -1,0 +1,295 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Left is a file that was not taken, and why. Path is relative to the root of the
+// working tree, slash-separated, in the bytes git knows it by.
+type Left struct{ Path, Reason string }
+
+// Reasons of [Left].
+const (
+	LeftUnreadable = "unreadable"
+	LeftTooLarge   = "over 10 MiB"
+	LeftNested     = "nested repository"
+	LeftSubmodule  = "files of a submodule"
+	LeftSecret     = "looks like a secret"
+	LeftName       = "name not allowed in a repository"
+)
+
+// tooLarge is the size beyond which a file does not go into objects unasked.
+const tooLarge = 10 << 20
+
+// rules say what staging leaves out.
+type rules struct {
+	changedToo bool // tooLarge counts for files git knows too, not for new ones only
+	secrets    bool // new files that look like secrets
+}
+
+// staging is one pass that brings a private index up to date with the working tree.
+//
+// Not git add -A: that stops at the first file it cannot read, takes nested
+// repositories, asks the configuration of submodules, and tells nothing by name.
+type staging struct {
+	tree  *Tree
+	at    place // with the private index
+	rules rules
+	left  []Left
+	// sparse are the paths that are deliberately not checked out.
+	sparse []string
+}
+
+// stage brings the index file at path up to date and returns the id of its tree.
+func (t *Tree) stage(ctx context.Context, index string, r rules) (*staging, string, error) {
+	s := &staging{tree: t, at: t.at.with(index), rules: r}
+	s.at.objects = t.repo.objects()
+	if err := s.flags(ctx); err != nil {
+		return nil, "", err
+	}
+	gone, files, err := s.changed(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	fresh, err := s.untracked(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := s.update(ctx, gone, "--force-remove"); err != nil {
+		return nil, "", err
+	}
+	if err := s.add(ctx, append(files, fresh...)); err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(s.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
+	s.left = slices.Compact(s.left)
+	id, err := t.repo.git.line(ctx, s.at, "write-tree")
+	return s, id, err
+}
+
+// flags refuses unmerged entries and clears the flags that hide changes from git, and
+// takes what belongs to the harness out of the index.
+func (s *staging) flags(ctx context.Context) error {
+	out, err := s.tree.repo.git.run(ctx, s.at, nil, "ls-files", "-z", "-v", "-s")
+	if err != nil {
+		return err
+	}
+	var assumed, skipped, harness []string
+	for _, entry := range fields(out) {
+		info, name, ok := strings.Cut(entry, "\t")
+		if !ok || len(info) < 8 {
+			return fmt.Errorf("git ls-files: entry %q", entry)
+		}
+		tag, mode, stage := info[0], info[2:8], info[len(info)-1]
+		if stage != '0' {
+			return &UnmergedError{Path: name}
+		}
+		if ours(name) {
+			harness = append(harness, name)
+			continue
+		}
+		if tag >= 'a' && tag <= 'z' {
+			assumed = append(assumed, name)
+		}
+		if tag == 'S' || tag == 's' {
+			if _, err := os.Lstat(s.tree.file(name)); err != nil {
+				s.sparse = append(s.sparse, name)
+			} else {
+				skipped = append(skipped, name)
+			}
+		}
+		if mode == "160000" && s.tree.populated(name) {
+			s.left = append(s.left, Left{name, LeftSubmodule})
+		}
+	}
+	return errors.Join(
+		s.update(ctx, assumed, "--no-assume-unchanged"),
+		s.update(ctx, skipped, "--no-skip-worktree"),
+		s.update(ctx, harness, "--force-remove"),
+	)
+}
+
+// changed lists what git knows and finds different: removed, and there.
+func (s *staging) changed(ctx context.Context) (gone, files []string, err error) {
+	out, err := s.tree.repo.git.run(ctx, s.at, nil, "diff-files", "-z", "--name-status", "--no-renames",
+		"--ignore-submodules="+s.tree.submodules)
+	if err != nil {
+		return nil, nil, err
+	}
+	for pair := range slices.Chunk(fields(out), 2) {
+		if len(pair) < 2 {
+			return nil, nil, fmt.Errorf("git diff-files: odd answer %q", out)
+		}
+		switch {
+		case pair[0] == "D":
+			gone = append(gone, pair[1])
+		case s.takes(pair[1], s.rules.changedToo, false):
+			files = append(files, pair[1])
+		}
+	}
+	return gone, files, nil
+}
+
+// untracked lists new files that are not ignored.
+func (s *staging) untracked(ctx context.Context) ([]string, error) {
+	out, warnings, err := s.tree.repo.git.both(ctx, s.at, nil, "ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(warnings) {
+		if name, ok := strings.CutPrefix(line, "warning: could not open directory '"); ok {
+			s.left = append(s.left, Left{strings.TrimSuffix(name[:strings.LastIndex(name, "'")+1], "/'"), LeftUnreadable})
+		}
+	}
+	var files []string
+	for _, name := range fields(out) {
+		switch folder, nested := strings.CutSuffix(name, "/"); {
+		case ours(name):
+		case nested:
+			s.left = append(s.left, Left{folder, LeftNested})
+		case s.takes(name, true, s.rules.secrets):
+			files = append(files, name)
+		}
+	}
+	return files, nil
+}
+
+// takes reports whether the file goes into the index; it notes the reason if not.
+func (s *staging) takes(name string, limit, secrets bool) bool {
+	info, err := os.Lstat(s.tree.file(name))
+	reason := ""
+	switch {
+	case err != nil: // gone meanwhile: staging it removes it
+	case !info.Mode().IsRegular():
+	case limit && info.Size() > tooLarge:
+		reason = LeftTooLarge
+	case secrets && secretName(path.Base(name)):
+		reason = LeftSecret
+	default:
+		// Without waiting: the name may have become a FIFO since.
+		f, err := os.OpenFile(s.tree.file(name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+		if errors.Is(err, fs.ErrPermission) {
+			reason = LeftUnreadable
+		}
+		if err == nil {
+			_ = f.Close()
+		}
+	}
+	if reason != "" {
+		s.left = append(s.left, Left{name, reason})
+	}
+	return reason == ""
+}
+
+// update runs update-index over paths.
+func (s *staging) update(ctx context.Context, paths []string, flags ...string) error {
+	_, err := s.updateWarn(ctx, paths, flags...)
+	return err
+}
+
+func (s *staging) updateWarn(ctx context.Context, paths []string, flags ...string) (string, error) {
+	if len(paths) == 0 {
+		return "", nil
+	}
+	args := append([]string{"update-index", "-z"}, flags...)
+	_, warnings, err := s.tree.repo.git.both(ctx, s.at, list(paths), append(args, "--stdin")...)
+	return warnings, err
+}
+
+// add stages files as they are now. Where git refuses, it halves the list until it
+// knows the file that is to blame, names it and takes the rest.
+func (s *staging) add(ctx context.Context, paths []string) error {
+	warnings, err := s.updateWarn(ctx, paths, "--add", "--remove", "--replace")
+	if e := (*gitError)(nil); errors.As(err, &e) && e.exit > 0 {
+		if len(paths) == 1 {
+			reason, _, _ := strings.Cut(strings.TrimSpace(e.stderr), "\n")
+			s.left = append(s.left, Left{paths[0], reason})
+			return nil
+		}
+		half := len(paths) / 2
+		return errors.Join(s.add(ctx, paths[:half]), s.add(ctx, paths[half:]))
+	}
+	for line := range strings.Lines(warnings) {
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "Ignoring path "); ok {
+			s.left = append(s.left, Left{name, LeftName})
+		}
+	}
+	return err
+}
+
+// file is the absolute path of a file of the tree.
+func (t *Tree) file(name string) string { return t.Root + "/" + name }
+
+// populated reports whether the folder of a submodule holds anything.
+func (t *Tree) populated(name string) bool {
+	d, err := os.Open(t.file(name))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = d.Close() }()
+	_, err = d.Readdirnames(1)
+	return err == nil
+}
+
+// ours reports whether a path belongs to the harness: it is never in a snapshot.
+func ours(name string) bool {
+	return slices.Contains(strings.Split(name, "/"), ".skein")
+}
+
+// secretName reports whether a file of this name probably holds a secret.
+func secretName(base string) bool {
+	base = strings.ToLower(base)
+	for _, sample := range []string{".example", ".sample", ".template", ".dist", ".pub"} {
+		if strings.HasSuffix(base, sample) {
+			return false
+		}
+	}
+	for _, pattern := range []string{
+		".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
+		"id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pgpass", ".htpasswd", ".git-credentials",
+	} {
+		if ok, _ := path.Match(pattern, base); ok { // the patterns are well-formed
+			return true
+		}
+	}
+	return false
+}
+
+// copyIndex copies an index file with its time: git tells by that time which entries
+// may have been changed in the same second, and would miss those in a newer file. An
+// absent index is an empty one.
+func copyIndex(from, to string) error {
+	src, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	dst, err := os.OpenFile(filepath.Clean(to), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	err = errors.Join(err, dst.Close())
+	if err == nil {
+		err = os.Chtimes(to, info.ModTime(), info.ModTime())
+	}
+	return err
+}

@@ -1,0 +1,236 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// The store is a bare git directory of ours. It holds all objects and refs we make,
+// and below runs/ one folder for each run: its lease, its temporary indexes, its
+// ledgers. It sits in the user's git directory, or in the cache where that cannot be
+// written, and borrows their objects as an alternate.
+
+// stores are the places where the store may be, best first.
+func (r *Repo) stores() []string {
+	sum := sha256.Sum256([]byte(r.common))
+	return []string{
+		filepath.Join(r.common, "skein"),
+		filepath.Join(r.cache, "git", hex.EncodeToString(sum[:8])),
+	}
+}
+
+// findStore is the store that exists and can be written; "" without one.
+func (r *Repo) findStore() string {
+	for _, dir := range r.stores() {
+		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil && writable(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// begin makes the store and takes the run's lease, once.
+func (r *Repo) begin(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease != nil {
+		return nil
+	}
+	store := r.findStore()
+	if store == "" {
+		var errs []error
+		for _, dir := range r.stores() {
+			err := r.makeStore(dir)
+			if err == nil {
+				store = dir
+				break
+			}
+			errs = append(errs, err)
+		}
+		if store == "" {
+			return fmt.Errorf("make store: %w", errors.Join(errs...))
+		}
+	}
+	// Without the user's list of cut-off commits git would look for their parents.
+	if err := mirror(filepath.Join(r.common, "shallow"), filepath.Join(store, "shallow")); err != nil {
+		return fmt.Errorf("make store: %w", err)
+	}
+	// Between making the lease and locking it, Recover would take the run for dead.
+	guard, err := waitLock(ctx, filepath.Join(store, "lock"))
+	if err != nil {
+		return err
+	}
+	defer guard.release()
+	folder := filepath.Join(store, "runs", r.id.folder())
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make run folder: %w", err)
+	}
+	lease, err := tryLock(filepath.Join(folder, "lease"))
+	if err != nil {
+		return fmt.Errorf("take lease of %s/%s: %w", r.id.session, r.id.run, err)
+	}
+	text, err := json.Marshal(leaseText{Copies: bytePath(r.copiesFolder())})
+	if err == nil {
+		err = errors.Join(lease.file.Truncate(0), writeAt(lease.file, text))
+	}
+	if err != nil {
+		lease.release()
+		return fmt.Errorf("write lease: %w", err)
+	}
+	r.store, r.lease = store, lease
+	return nil
+}
+
+// leaseText is what a lease file says to whoever finds its run dead.
+type leaseText struct {
+	Copies bytePath // folder with the copies of the run
+}
+
+func writeAt(f *os.File, text []byte) error {
+	_, err := f.WriteAt(text, 0)
+	return err
+}
+
+// copiesFolder is where the copies of the run live.
+func (r *Repo) copiesFolder() string {
+	return filepath.Join(r.cache, "copies", filepath.Base(r.stores()[1])+"@"+r.id.folder())
+}
+
+func (r *Repo) runFolder() string { return filepath.Join(r.store, "runs", r.id.folder()) }
+
+// ours is the place for calls that need no working tree.
+func (r *Repo) ours() place { return place{dir: r.store, gitDir: r.store} }
+
+// objects is the folder that all our objects go to.
+func (r *Repo) objects() string { return filepath.Join(r.store, "objects") }
+
+// next is a name in the run folder that was not used before.
+func (r *Repo) next(kind string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		r.serial++
+		path := filepath.Join(r.runFolder(), fmt.Sprintf("%s-%d", kind, r.serial))
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+	}
+}
+
+// makeStore makes the bare git directory in one step. Written by hand: git init would
+// copy the user's templates, hooks included.
+func (r *Repo) makeStore(dir string) error {
+	parent := filepath.Dir(dir)
+	if parent != r.common {
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return err
+		}
+	}
+	tmp, err := os.MkdirTemp(parent, "skein-new-")
+	if err != nil {
+		return err
+	}
+	alternate := "../../objects"
+	if parent != r.common {
+		alternate = quoteAlternate(filepath.Join(r.common, "objects"))
+	}
+	err = makeGitDir(tmp, map[string]string{
+		"HEAD":                    "ref: refs/heads/none\n",
+		"config":                  coreConfig(r.format, "bare = true"),
+		"objects/info/alternates": alternate + "\n",
+	})
+	if err == nil {
+		err = os.Mkdir(filepath.Join(tmp, "runs"), 0o700)
+	}
+	if err == nil {
+		err = os.Rename(tmp, dir)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(tmp))
+		if r.findStore() == dir {
+			return nil // another run was faster
+		}
+	}
+	return err
+}
+
+// makeGitDir writes the files of a git directory. HEAD comes last: with it the folder
+// is a git directory.
+func makeGitDir(dir string, files map[string]string) error {
+	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	head := files["HEAD"]
+	for name, text := range files {
+		if name == "HEAD" || text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "HEAD"), []byte(head), 0o600)
+}
+
+// coreConfig is the head of a configuration file, with lines for its core section.
+func coreConfig(format string, lines ...string) string {
+	version, extension := "0", ""
+	if format != "sha1" {
+		version, extension = "1", "[extensions]\n\tobjectFormat = "+format+"\n"
+	}
+	lines = append([]string{"repositoryformatversion = " + version}, lines...)
+	return extension + "[core]\n\t" + strings.Join(lines, "\n\t") + "\n"
+}
+
+// quoteAlternate writes a path as a line of objects/info/alternates.
+func quoteAlternate(path string) string {
+	if !strings.ContainsAny(path, "\n\"#") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}
+
+// mirror makes to a copy of from, or absent like it.
+func mirror(from, to string) error {
+	text, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.Remove(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(to); err == nil && string(old) == string(text) {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+"-new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), to)
+	}
+	return err
+}
+
+// writable reports whether files can be made in dir.
+func writable(dir string) bool {
+	const write, search = 2, 1
+	return syscall.Access(dir, write|search) == nil
+}

@@ -1,0 +1,219 @@
+// Package worktree gives every writer its own checkout of a repository and brings
+// the changes back.
+//
+// A [Tree] is a directory under git: the user's, or the one inside a [Copy]. It is
+// frozen as a [Snapshot], copied, the copy's changes are collected as a [Change],
+// merged in memory and applied to the tree again. The user's index, stash, branches
+// and reflogs stay as they are; in their object store nothing is written and in their
+// refs only one below refs/skein. What we write goes to a git directory of ours, the
+// store. A crash leaves copies and half-applied changes behind; [Repo.Recover] finds
+// them by their leases.
+//
+// Non-goals: other version control systems; sharing one tree between two writers.
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Options configures [Open]. The zero value works.
+type Options struct {
+	// Cache is the folder below which copies live, never inside the repository;
+	// "" is the folder skein in [os.UserCacheDir].
+	Cache string
+
+	// Session and Run name the refs, refs/skein/<session>/<run>/…; letters, digits,
+	// dot, dash and underscore. "" is a random session and run 1.
+	Session, Run string
+
+	// Fault is a seam for tests: it is called before and after each git call and each
+	// file replacement, with the name of that point, and its error ends the operation
+	// there. Nil in production.
+	Fault func(point string) error
+}
+
+// ErrUnavailable is wrapped by the errors of [Open] that mean: there is no isolation
+// by git here (no git, git too old, no repository, a bare one). The caller works in
+// place.
+var ErrUnavailable = errors.New("no worktrees here")
+
+// A Repo is one run's access to a repository. Its methods may be called from several
+// goroutines; the trees of different copies are independent of each other.
+type Repo struct {
+	git    *git
+	common string // git directory shared by all worktrees of the repository
+	format string // object format, sha1 or sha256
+	cache  string
+	id     runID
+	tree   *Tree
+
+	mu     sync.Mutex
+	store  string // our git directory; "" before the first snapshot made it
+	lease  *lock
+	head   string // commit held by the run's ref in the user's repository
+	bases  int
+	serial int
+	copies map[string]*Copy
+}
+
+// A runID names a run in refs and folders.
+type runID struct{ session, run string }
+
+func (id runID) folder() string { return id.session + "@" + id.run }
+func (id runID) ref(name string) string {
+	return "refs/skein/" + id.session + "/" + id.run + "/" + name
+}
+
+// oldest is the oldest git that has merge-tree --write-tree.
+var oldest = [2]int{2, 38}
+
+// Open finds the repository that holds dir. It writes nothing: the first snapshot
+// does. An error that wraps [ErrUnavailable] says which case it is.
+func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open repository: %w", err)
+	}
+	r := &Repo{copies: map[string]*Copy{}}
+	if r.id, err = newRunID(o); err != nil {
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
+	if r.git, err = findGit(ctx, o.Fault); err != nil {
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
+	if err := r.locate(ctx, dir); err != nil {
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
+	if r.cache, err = cacheFolder(o.Cache, r.tree.Root); err != nil {
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// Tree is the user's working tree.
+func (r *Repo) Tree() *Tree { return r.tree }
+
+// locate asks git where the repository of dir is.
+func (r *Repo) locate(ctx context.Context, dir string) error {
+	at := place{dir: dir, user: true}
+	ask := func(args ...string) (string, error) {
+		return r.git.line(ctx, at, append([]string{"rev-parse", "--path-format=absolute"}, args...)...)
+	}
+	inside, err := ask("--is-inside-work-tree")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if inside != "true" {
+		return fmt.Errorf("%w: a bare repository, or a folder inside a git directory", ErrUnavailable)
+	}
+	var gitDir, root, prefix, index string
+	for _, q := range []struct {
+		to   *string
+		args []string
+	}{
+		{&root, []string{"--show-toplevel"}},
+		{&prefix, []string{"--show-prefix"}},
+		{&gitDir, []string{"--absolute-git-dir"}},
+		{&r.common, []string{"--git-common-dir"}},
+		{&index, []string{"--git-path", "index"}},
+		{&r.format, []string{"--show-object-format"}},
+	} {
+		if *q.to, err = ask(q.args...); err != nil {
+			return err
+		}
+	}
+	r.tree = &Tree{
+		Root: root, Path: dir, Prefix: prefix, repo: r, index: index, submodules: "dirty",
+		at: place{dir: root, gitDir: gitDir, work: root, user: true},
+	}
+	return nil
+}
+
+// findGit finds a git that is new enough.
+func findGit(ctx context.Context, fault func(string) error) (*git, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("%w: no git program: %w", ErrUnavailable, err)
+	}
+	g := &git{program: program, env: environment(os.Environ()), fault: fault}
+	text, err := g.line(ctx, place{}, "version")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	version := regexp.MustCompile(`(\d+)\.(\d+)[.\w]*`).FindStringSubmatch(text)
+	if version == nil {
+		return nil, fmt.Errorf("%w: git of unknown version %q", ErrUnavailable, text)
+	}
+	major, _ := strconv.Atoi(version[1]) // digits only, see the pattern
+	minor, _ := strconv.Atoi(version[2])
+	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
+		return nil, fmt.Errorf("%w: git %s found, %d.%d or newer needed", ErrUnavailable, version[0], oldest[0], oldest[1])
+	}
+	return g, nil
+}
+
+// nameRule is what git takes in a ref and every file system in a name.
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// checkName refuses names that cannot be part of a ref and a folder.
+func checkName(what, name string) error {
+	if !nameRule.MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") || strings.HasSuffix(name, ".lock") {
+		return fmt.Errorf("%s %q: not a name for a ref", what, name)
+	}
+	return nil
+}
+
+func newRunID(o Options) (runID, error) {
+	id := runID{o.Session, o.Run}
+	if id.session == "" {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		id.session = hex.EncodeToString(b[:])
+	}
+	if id.run == "" {
+		id.run = "1"
+	}
+	return id, errors.Join(checkName("session", id.session), checkName("run", id.run))
+}
+
+// cacheFolder is the absolute folder for copies, with its links resolved.
+func cacheFolder(cache, root string) (string, error) {
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("find cache folder: %w", err)
+		}
+		cache = filepath.Join(user, "skein")
+	}
+	cache, err := filepath.Abs(cache)
+	if err != nil {
+		return "", fmt.Errorf("find cache folder: %w", err)
+	}
+	// The last parts may not exist yet: resolve what does.
+	rest := ""
+	for at := cache; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			cache = filepath.Join(real, rest)
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+	if cache == root || strings.HasPrefix(cache, root+"/") {
+		return "", fmt.Errorf("cache folder %s lies inside the repository", cache)
+	}
+	return cache, nil
+}
