@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // A ledger is what an Apply is going to do, durable before the first change, so that a
@@ -221,7 +222,7 @@ func (l *ledger) finish() error {
 	for i, e := range l.Entries {
 		_ = os.Remove(l.sibling(i)) // of a life that was killed
 		for dir := path.Dir(string(e.Path)); e.New.Type == "" && dir != "."; dir = path.Dir(dir) {
-			if strings.HasPrefix(string(l.Keep), dir+"/") || os.Remove(l.at(bytePath(dir))) != nil {
+			if strings.HasPrefix(string(l.Keep), dir+"/") || syscall.Rmdir(l.at(bytePath(dir))) != nil {
 				break
 			}
 		}
@@ -246,7 +247,7 @@ func (l *ledger) rollBack() (others []string, err error) {
 		errs = append(errs, err)
 	}
 	for _, folder := range slices.Backward(l.Folders) {
-		_ = os.Remove(l.at(folder)) // not if anything else is in it
+		_ = syscall.Rmdir(l.at(folder)) // not if anything is in it, or if it is none
 	}
 	if err := errors.Join(errs...); err != nil {
 		return others, err

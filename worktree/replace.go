@@ -220,7 +220,7 @@ func removeEmpty(folder string) {
 		return err
 	})
 	for i := len(dirs) - 1; i >= 0; i-- {
-		_ = os.Remove(dirs[i]) // fails where something is left
+		_ = syscall.Rmdir(dirs[i]) // fails where something is left
 	}
 }
 

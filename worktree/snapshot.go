@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // A Tree is a directory under git that can be snapshot and applied to: the user's, or
@@ -269,7 +270,7 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 	kept := slices.ContainsFunc(names, func(ref string) bool { return strings.HasPrefix(ref, id.ref("kept/")) })
 	folder := filepath.Join(r.store, "runs", id.folder())
 	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
-	_ = os.Remove(copies) // fails while copies are there, as it should
+	_ = syscall.Rmdir(copies) // fails while copies are there, as it should
 	_, err = os.Lstat(copies)
 	busy := err == nil
 	if !kept && !busy {
