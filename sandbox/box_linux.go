@@ -1,0 +1,252 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"skein/sandbox/boxinit"
+)
+
+const (
+	// openFor bounds how long the kernel may take to build a box, on a machine under load.
+	openFor = 20 * time.Second
+	// closeFor bounds how long an init may take to end by itself, and to end a command.
+	closeFor = 5 * time.Second
+)
+
+// A Box holds the processes of one workspace. Its methods may be called at the same time.
+type Box struct {
+	plan   plan
+	init   *exec.Cmd
+	stderr bytes.Buffer  // of the init; to be read after gone
+	gone   chan struct{} // closed when the init has ended, and with it every process
+	conn   *net.UnixConn
+
+	sending sync.Mutex // a message and its descriptors are not torn apart
+
+	mu    sync.Mutex // guards the fields just below
+	last  int64
+	calls map[int64]chan boxinit.Reply
+}
+
+// Open builds a box that holds the policy, or starts nothing and says why: the error wraps
+// [ErrNoBox] when this system cannot. ctx bounds the building, not the box's life; the
+// caller must close the box. The box also ends when this process does, however that comes.
+func Open(ctx context.Context, p Policy) (*Box, error) {
+	p, err := p.checked()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planFor(p)
+	if err != nil {
+		return nil, err
+	}
+	b := &Box{plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}}
+	ready := b.expect(0)
+	if err := b.start(ctx, p.Init); err != nil {
+		return nil, &noBox{err}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openFor, fmt.Errorf("no answer from the init in %v", openFor))
+	defer cancel()
+	err = b.send(plan.spec)
+	if err == nil {
+		_, err = b.await(ctx, ready)
+	}
+	if err == nil {
+		return b, nil
+	}
+	_ = b.Close() // err says what went wrong
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("open box: %w", context.Cause(ctx))
+	}
+	if words := strings.TrimSpace(b.stderr.String()); words != "" {
+		err = fmt.Errorf("%w: %s", err, words)
+	}
+	return nil, &noBox{err}
+}
+
+// start starts the init and what listens to it.
+func (b *Box) start(ctx context.Context, program string) error {
+	program, err := initProgram(program)
+	if err != nil {
+		return err
+	}
+	attr, err := namespaces()
+	if err != nil {
+		return err
+	}
+	conn, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = theirs.Close() }()
+	b.conn = conn
+	b.init = exec.CommandContext(context.WithoutCancel(ctx), program, boxinit.ArgSetup)
+	b.init.Args[0] = boxinit.Name
+	b.init.Dir, b.init.Env, b.init.Stderr = "/", []string{}, &b.stderr
+	b.init.ExtraFiles = []*os.File{theirs}
+	b.init.WaitDelay = time.Second
+	b.init.SysProcAttr = attr
+	if err := b.init.Start(); err != nil {
+		_ = conn.Close()
+		return err
+	}
+	go b.listen() // Close waits for it, through gone
+	return nil
+}
+
+// listen hands replies to those who wait for them, until the box ends.
+func (b *Box) listen() {
+	defer close(b.gone)
+	for {
+		var r boxinit.Reply
+		if boxinit.Decode(b.conn, &r) != nil {
+			break
+		}
+		b.mu.Lock()
+		call := b.calls[r.ID]
+		delete(b.calls, r.ID)
+		b.mu.Unlock()
+		if call != nil {
+			call <- r
+		}
+	}
+	_ = b.conn.Close() // the init reads the end of the file, and exits
+	overdue := time.AfterFunc(closeFor, func() { _ = b.init.Process.Kill() })
+	defer overdue.Stop()
+	_ = b.init.Wait() // how it ended does not matter
+}
+
+// Close ends every process ever started in the box and waits until none is left. It may
+// be called more than once.
+func (b *Box) Close() error {
+	_ = b.conn.Close() // listen sees it, or has closed it
+	<-b.gone
+	return nil
+}
+
+// Run runs a command in the box and waits until it and all its descendants have ended.
+// What the command does is in the Output, being killed by its timeout or by ctx included;
+// an error means that it was not started, or that the box ended under it.
+func (b *Box) Run(ctx context.Context, c Command) (Output, error) {
+	dir, err := c.dirOf()
+	if err != nil {
+		return Output{}, err
+	}
+	cwd := filepath.Join(b.plan.view, dir)
+	return b.run(ctx, c, boxinit.Request{
+		Argv: c.Argv, Dir: cwd,
+		Env: override(b.plan.env, c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd}),
+	})
+}
+
+func (b *Box) run(ctx context.Context, c Command, r boxinit.Request) (Output, error) {
+	if err := ctx.Err(); err != nil {
+		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], context.Cause(ctx))
+	}
+	capture, err := newCapture(c)
+	if err != nil {
+		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
+	}
+	b.mu.Lock()
+	b.last++
+	r.ID = b.last
+	b.mu.Unlock()
+	reply := b.expect(r.ID)
+	err = b.send(r, capture.out(), capture.errOut())
+	capture.started()
+	var killed string
+	var answer boxinit.Reply
+	if err == nil {
+		answer, killed, err = b.follow(ctx, c.Timeout, r.ID, reply)
+	}
+	out := capture.finish()
+	if out.Exit, out.Killed = answer.Exit, killed; err != nil {
+		return out, fmt.Errorf("run %s: %w", c.Argv[0], err)
+	}
+	return out, nil
+}
+
+// follow waits for a command and ends it when its time is over.
+func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply <-chan boxinit.Reply) (r boxinit.Reply, killed string, err error) {
+	limited := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	r, err = b.await(limited, reply)
+	if err == nil || limited.Err() == nil {
+		return r, "", err
+	}
+	if killed = killedTimeout; ctx.Err() != nil {
+		killed = killedCancelled
+	}
+	if err := b.send(boxinit.Request{ID: id, Kill: true}); err != nil {
+		return r, killed, err
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
+	defer cancel()
+	if r, err = b.await(late, reply); late.Err() != nil {
+		_ = b.Close() // what cannot be ended in the box ends with it
+	}
+	return r, killed, err
+}
+
+func (b *Box) expect(id int64) <-chan boxinit.Reply {
+	call := make(chan boxinit.Reply, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls[id] = call
+	return call
+}
+
+// await waits for a reply. Its error is the init's, the end of the box, or that ctx is over.
+func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Reply, error) {
+	select {
+	case r := <-call:
+		return r, answered(r)
+	case <-ctx.Done():
+		return boxinit.Reply{}, context.Cause(ctx)
+	case <-b.gone:
+	}
+	select {
+	case r := <-call: // its last words
+		return r, answered(r)
+	default:
+		return boxinit.Reply{}, errGone
+	}
+}
+
+var errGone = fmt.Errorf("the box has ended: %w", os.ErrClosed)
+
+// An initError is what the init says of a command or a box that it could not start.
+type initError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *initError) Error() string { return e.text }
+
+func (e *initError) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
+
+func answered(r boxinit.Reply) error {
+	if r.Error == "" {
+		return nil
+	}
+	return &initError{r.Error, syscall.Errno(r.Errno)}
+}

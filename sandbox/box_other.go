@@ -1,0 +1,31 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+// A Box holds the processes of one workspace. This system has none yet.
+type Box struct{}
+
+// Open answers [ErrNoBox].
+func Open(_ context.Context, p Policy) (*Box, error) {
+	if _, err := p.checked(); err != nil {
+		return nil, err
+	}
+	return nil, &noBox{errors.New("not implemented for " + runtime.GOOS)}
+}
+
+// Run is never reached.
+func (b *Box) Run(context.Context, Command) (Output, error) { return Output{}, ErrNoBox }
+
+// Close does nothing.
+func (b *Box) Close() error { return nil }
+
+// Probe answers [ErrNoBox].
+func Probe(context.Context) error {
+	return &noBox{errors.New("not implemented for " + runtime.GOOS)}
+}

@@ -1,0 +1,234 @@
+package boxinit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A builder attaches the mounts of one box.
+type builder struct {
+	spec  Spec
+	binds map[int]int // index in spec.Mounts → its tree, still attached nowhere
+	null  int         // the tree of /dev/null, shown where a file is hidden
+	seals []int       // mounts that turn read-only once all is in place
+}
+
+// build turns the mount namespace of this process into the box.
+//
+// Order matters. Trees that the box shows are taken first, while everything is still
+// where the host has it and writable. Then the whole root becomes read-only, then the
+// taken trees and the box's own file systems are attached on top, and last those of them
+// turn read-only that were writable only to hold mount points.
+func build(spec Spec) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	b := &builder{spec: spec, binds: map[int]int{}}
+	if err := b.take(); err != nil {
+		return err
+	}
+	if err := restrict(unix.AT_FDCWD, "/", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
+		return fmt.Errorf("make / read-only: %w", err)
+	}
+	for i, m := range spec.Mounts {
+		if err := b.attach(i, m); err != nil {
+			return fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
+		}
+	}
+	if err := b.write(); err != nil {
+		return err
+	}
+	for _, fd := range b.seals {
+		if err := setFlags(fd, "", unix.AT_EMPTY_PATH, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return fmt.Errorf("seal the box: %w", err)
+		}
+	}
+	return os.Chdir("/")
+}
+
+// take clones the trees that the box shows, before any of them may be hidden.
+func (b *builder) take() (err error) {
+	if b.null, err = cloneTree(os.DevNull); err != nil {
+		return fmt.Errorf("take %s: %w", os.DevNull, err)
+	}
+	for i, m := range b.spec.Mounts {
+		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		switch m.Kind {
+		case Bind:
+			if !m.Writable {
+				attr |= unix.MOUNT_ATTR_RDONLY
+			}
+		case Overlay:
+			attr |= unix.MOUNT_ATTR_RDONLY
+		case Device:
+			// Read-only keeps the mode of a device, not what is written to it.
+			attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_RDONLY
+		default:
+			continue
+		}
+		fd, err := cloneTree(m.Source)
+		if err == nil {
+			err = restrict(fd, "", attr)
+		}
+		if err != nil {
+			return fmt.Errorf("take %s: %w", m.Source, err)
+		}
+		b.binds[i] = fd
+	}
+	return nil
+}
+
+func (b *builder) attach(i int, m Mount) error {
+	switch m.Kind {
+	case Bind, Device:
+		if err := mountPoint(b.binds[i], m.Target); err != nil {
+			return err
+		}
+		if err := moveTo(b.binds[i], m.Target); err != nil {
+			return err
+		}
+		return b.own(m)
+	case Tmpfs:
+		return b.tmpfs(m)
+	case Overlay:
+		return b.overlay(b.binds[i], m)
+	case Hide:
+		return b.hide(m.Target)
+	case Proc:
+		return b.proc(m.Target)
+	case Pts:
+		// A box without terminals is still a box.
+		fd, err := newFileSystem("devpts", "newinstance", "", "ptmxmode", "0666", "mode", "0600")
+		if err == nil && os.Mkdir(m.Target, 0o755) == nil {
+			_ = moveTo(fd, m.Target)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown kind of mount")
+}
+
+func (b *builder) tmpfs(m Mount) error {
+	mode := m.Mode
+	if mode == 0 {
+		mode = 0o755
+	}
+	fd, err := newFileSystem("tmpfs", "mode", fmt.Sprintf("%04o", mode))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(m.Target, 0o755); err != nil {
+		return err
+	}
+	if err := moveTo(fd, m.Target); err != nil {
+		return err
+	}
+	if !m.Writable {
+		b.seals = append(b.seals, fd)
+	}
+	return b.own(m)
+}
+
+// own gives the root of a mount to the user whom commands run as.
+func (b *builder) own(m Mount) error {
+	if !m.Mine || !b.spec.Switch {
+		return nil // who made it is who uses it
+	}
+	return os.Lchown(m.Target, b.spec.UID, b.spec.GID)
+}
+
+// overlay lets commands change what they see of a folder of the user's without changing
+// it: a build cache stays warm, and clean.
+func (b *builder) overlay(lower int, m Mount) error {
+	err := b.layered(lower, m)
+	if err == nil {
+		return nil
+	}
+	m.Kind, m.Writable = Tmpfs, true // the cache is cold then, and nothing else is lost
+	return b.tmpfs(m)
+}
+
+func (b *builder) layered(lower int, m Mount) error {
+	if err := b.tmpfs(Mount{Target: stage, Writable: true}); err != nil {
+		return err
+	}
+	// The overlay keeps what it needs of the stage; nobody else can reach it afterwards.
+	defer func() { _ = unix.Unmount(stage, unix.MNT_DETACH) }()
+	for _, name := range []string{"lower", "upper", "work"} {
+		if err := os.Mkdir(filepath.Join(stage, name), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := moveTo(lower, stage+"/lower"); err != nil {
+		return err
+	}
+	if err := b.own(Mount{Target: stage + "/upper", Mine: true}); err != nil {
+		return err
+	}
+	fd, err := newFileSystem("overlay", "userxattr", "", "lowerdir", stage+"/lower", "upperdir", stage+"/upper", "workdir", stage+"/work")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(m.Target, 0o755); err != nil {
+		return err
+	}
+	return moveTo(fd, m.Target)
+}
+
+// hide puts an empty folder or file over target. What is absent, or cannot be reached
+// even with the privileges of this stage, has nothing to hide.
+func (b *builder) hide(target string) error {
+	info, err := os.Lstat(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return b.tmpfs(Mount{Target: target, Mode: 0o555})
+	}
+	fd, err := unix.OpenTree(b.null, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	if err := restrict(fd, "", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		return err
+	}
+	return moveTo(fd, target)
+}
+
+// proc shows the processes of the box only. It is read-only: for a process that is root
+// on the host, /proc/sys and /proc/sysrq-trigger ask for no capability.
+func (b *builder) proc(target string) error {
+	fd, err := newFileSystem("proc")
+	if err != nil {
+		return err
+	}
+	if err := moveTo(fd, target); err != nil {
+		return err
+	}
+	b.seals = append(b.seals, fd)
+	// In a user namespace of their own commands would have capabilities again.
+	return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+}
+
+func (b *builder) write() error {
+	for _, l := range b.spec.Links {
+		if err := os.Symlink(l.Target, l.Path); err != nil {
+			return err
+		}
+	}
+	for _, f := range b.spec.Files {
+		if err := os.WriteFile(f.Path, []byte(f.Text), 0o644); err != nil {
+			return err
+		}
+		if err := b.own(Mount{Target: f.Path, Mine: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package boxinit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main serves as init and does not return. Call it first thing in main, when [IsInit].
+func Main() {
+	mode := ""
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	switch mode {
+	case ArgSetup:
+		setup()
+	case argServe:
+		serve(socket(ControlFD))
+	case ArgProbe:
+		os.Exit(probe(os.Args[2:], os.Stdout))
+	}
+	fmt.Fprintln(os.Stderr, "skein-init: serves inside a box; skein starts it")
+	os.Exit(2)
+}
+
+// setup is stage one. It answers only when it fails; stage two says that all went well.
+func setup() {
+	// What is given up below is given up by this thread, and the exec makes it the only one.
+	runtime.LockOSThread()
+	control := socket(ControlFD)
+	err := becomeServer(control)
+	_ = control.send(failure(0, err)) // nobody listens when this fails
+	os.Exit(1)
+}
+
+func becomeServer(control socket) error {
+	var spec Spec
+	if _, err := control.receive(&spec); err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	// Opened before /proc and the program's own folder may be hidden.
+	self, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the init: %w", err)
+	}
+	if err := build(spec); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("bring the loopback device up: %w", err)
+	}
+	if err := dropPrivileges(spec); err != nil {
+		return err
+	}
+	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe}, []string{})
+	return fmt.Errorf("start the init's second stage: %w", err)
+}
+
+func failure(id int64, err error) Reply {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return Reply{ID: id, Error: err.Error(), Errno: int(errno)}
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}

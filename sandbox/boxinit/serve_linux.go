@@ -1,0 +1,183 @@
+package boxinit
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command is a program that was started and has not been answered for.
+type command struct {
+	id    int64
+	pid   int
+	tag   uint64 // see tags
+	ended bool
+	exit  int
+}
+
+// A server is stage two. One goroutine, that of serve, owns it.
+type server struct {
+	control socket
+	tags    *tags
+	byPID   map[int]*command
+	byID    map[int64]*command
+}
+
+// A message is a request with the descriptors of its output.
+type message struct {
+	Request
+	fds []int
+}
+
+// serve runs commands until the control socket closes, and does not return.
+func serve(control socket) {
+	unix.CloseOnExec(int(control))
+	// Commands run as the same user: they must not look into the init.
+	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	// A handler for every signal: a command that sends one to pid 1 changes nothing.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+
+	s := &server{control: control, byPID: map[int]*command{}, byID: map[int64]*command{}}
+	if err == nil {
+		s.tags, err = newTags()
+	}
+	if err != nil {
+		_ = control.send(failure(0, err))
+		os.Exit(1)
+	}
+	s.reply(Reply{})
+
+	requests := make(chan message)
+	go receive(control, requests) // ends with the process
+	for {
+		select {
+		case r, ok := <-requests:
+			if !ok {
+				os.Exit(0)
+			}
+			s.handle(r)
+		case <-children:
+			s.reap()
+		}
+		s.settle()
+	}
+}
+
+func receive(control socket, to chan<- message) {
+	defer close(to)
+	for {
+		var m message
+		fds, err := control.receive(&m.Request)
+		if err != nil {
+			return
+		}
+		m.fds = fds
+		to <- m
+	}
+}
+
+// reply answers; without anyone to answer to there is nothing left to do.
+func (s *server) reply(r Reply) {
+	if s.control.send(r) != nil {
+		os.Exit(1)
+	}
+}
+
+func (s *server) handle(m message) {
+	defer func() {
+		for _, fd := range m.fds {
+			_ = unix.Close(fd)
+		}
+	}()
+	if m.Kill {
+		if c := s.byID[m.ID]; c != nil {
+			s.sweep(c)
+		}
+		return
+	}
+	c, err := s.start(m)
+	if err != nil {
+		s.reply(failure(m.ID, err))
+		return
+	}
+	s.byPID[c.pid], s.byID[c.id] = c, c
+}
+
+func (s *server) start(m message) (*command, error) {
+	if len(m.fds) != 2 || len(m.Argv) == 0 {
+		return nil, fmt.Errorf("bad request: %d descriptors, %d arguments", len(m.fds), len(m.Argv))
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(null) }()
+	program, argv := "/proc/self/exe", append([]string{Name}, m.Argv...)
+	if !m.Self {
+		argv = m.Argv
+		if program, err = lookPath(argv[0], m.Dir, m.Env); err != nil {
+			return nil, err
+		}
+	}
+	tag, err := s.tags.next()
+	if err != nil {
+		return nil, err
+	}
+	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
+		Dir: m.Dir, Env: m.Env,
+		Files: []uintptr{uintptr(null), uintptr(m.fds[0]), uintptr(m.fds[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return &command{id: m.ID, pid: pid, tag: tag}, nil
+}
+
+// reap takes note of every child that has ended, adopted ones included.
+func (s *server) reap() {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if c := s.byPID[pid]; c != nil {
+			c.ended, c.exit = true, exitCode(status)
+		}
+	}
+}
+
+func exitCode(s unix.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return s.ExitStatus()
+}
+
+// settle answers for the commands whose leader has ended, after ending what the leader
+// left behind.
+func (s *server) settle() {
+	for again := true; again; {
+		again = false
+		for pid, c := range s.byPID {
+			if !c.ended {
+				continue
+			}
+			delete(s.byPID, pid)
+			delete(s.byID, c.id)
+			s.sweep(c)
+			s.reply(Reply{ID: c.id, Exit: c.exit})
+			again = true // sweeping reaps
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package boxinit
+
+// A Kind says what is attached at a [Mount]'s target.
+type Kind string
+
+// The kinds of mounts.
+const (
+	Bind    Kind = "bind"    // Source and what is mounted below it
+	Device  Kind = "device"  // Source, a device file that may be opened
+	Tmpfs   Kind = "tmpfs"   // an empty file system in memory
+	Overlay Kind = "overlay" // a throw-away layer over Source; an empty file system where that cannot be
+	Hide    Kind = "hide"    // nothing: an empty folder or file, whatever stands there; absent targets stay absent
+	Proc    Kind = "proc"    // the processes of this box
+	Pts     Kind = "pts"     // terminals of this box; left out where that cannot be
+)
+
+// A Mount is one thing attached to the tree of a box.
+type Mount struct {
+	Kind     Kind
+	Source   string // host path, resolved
+	Target   string // path in the box, resolved; made if absent, in file systems of the box only
+	Writable bool
+	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
+	Mine     bool   // the root of a Tmpfs or Bind belongs to the commands' user
+}
+
+// A File is written while the box is built.
+type File struct {
+	Path, Text string
+}
+
+// A Link is a symbolic link made while the box is built.
+type Link struct {
+	Path, Target string
+}
+
+// A Spec is all an init needs to know to build its box.
+type Spec struct {
+	Mounts []Mount // attached in this order: a folder before what is below it
+	Links  []Link
+	Files  []File
+	UID    int // user of the commands, as on the host
+	GID    int
+	Switch bool // the init is root and must become UID
+}
+
+// A Request starts a command or ends one.
+type Request struct {
+	ID   int64
+	Kill bool     // end command ID and all its descendants
+	Self bool     // the program is the init's own; Argv follows argv[0]
+	Argv []string // looked up on PATH of Env
+	Dir  string   // absolute
+	Env  []string
+}
+
+// A Reply answers a request to start a command, once the command and all its
+// descendants have ended; the first reply, with ID 0, tells how building the box went.
+type Reply struct {
+	ID    int64
+	Exit  int    // exit code, 128 + signal when killed by one
+	Error string // why nothing was started; "" when it was
+	Errno int    // the kernel's answer behind Error; 0 = none
+}

@@ -1,0 +1,124 @@
+package boxinit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tags tells the descendants of one command from those of another.
+//
+// A process that left its session and whose parent has died shows no trace of where it
+// came from. So each command is started with a hard limit that no other had before: the
+// bytes of POSIX message queues, which no program minds. Every descendant inherits it,
+// none can raise it, and one that lowers it to hide belongs to no command and is ended
+// with the next one that ends.
+type tags struct {
+	last uint64
+}
+
+// mostTags is the kernel's own default for this limit, and so how many commands a box
+// can run.
+const mostTags = 819200
+
+func newTags() (*tags, error) {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {
+		return nil, fmt.Errorf("read the limit of message queues: %w", err)
+	}
+	return &tags{last: min(l.Max, mostTags)}, nil
+}
+
+// next makes the init carry the next tag, for the command that is started now.
+func (t *tags) next() (uint64, error) {
+	if t.last == 0 {
+		return 0, fmt.Errorf("this box has run all the commands it can: %w", unix.EAGAIN)
+	}
+	l := unix.Rlimit{Cur: t.last - 1, Max: t.last - 1}
+	if err := unix.Setrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {
+		return 0, fmt.Errorf("tag the command: %w", err)
+	}
+	t.last--
+	return t.last, nil
+}
+
+// sweepFor bounds how long the init fights processes that multiply. Those that are left
+// end with the box.
+const sweepFor = 1500 * time.Millisecond
+
+// sweep ends every process of command c, and those that belong to no command.
+func (s *server) sweep(c *command) {
+	keep := map[uint64]bool{}
+	for _, other := range s.byPID {
+		if other != c {
+			keep[other.tag] = true
+		}
+	}
+	for end := time.Now().Add(sweepFor); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+		// Stopped first, so that none can start another while the rest is being found.
+		for stopped := map[int]bool{}; ; {
+			fresh := 0
+			for _, pid := range strays(keep) {
+				if !stopped[pid] {
+					fresh++
+					stopped[pid] = true
+					_ = unix.Kill(pid, unix.SIGSTOP)
+				}
+			}
+			if fresh == 0 || time.Now().After(end) {
+				break
+			}
+		}
+		left := strays(keep)
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		s.reap()
+		if len(left) == 0 {
+			return
+		}
+	}
+}
+
+// strays lists the living processes but the init whose tag is not kept.
+func strays(keep map[uint64]bool) (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == 1 {
+			continue
+		}
+		var l unix.Rlimit
+		err = unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l)
+		if errors.Is(err, unix.ESRCH) || err == nil && keep[l.Max] || zombie(name) {
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// zombie reports whether a process has ended and waits for its parent, which is told by
+// its empty command line less surely than by its state.
+func zombie(pid string) bool {
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	// pid (name) state: the name may hold anything, a closing bracket too.
+	for i := len(text) - 1; i > 0; i-- {
+		if text[i] == ')' {
+			return i+2 < len(text) && (text[i+2] == 'Z' || text[i+2] == 'X')
+		}
+	}
+	return false
+}

@@ -1,0 +1,279 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"skein/sandbox/boxinit"
+)
+
+// A plan is a policy worked out for this host.
+type plan struct {
+	spec boxinit.Spec
+	view string
+	env  []string
+}
+
+// planFor works out how to build the box of a checked policy.
+func planFor(p Policy) (plan, error) {
+	var none plan
+	view, err := viewOf(p)
+	if err != nil {
+		return none, err
+	}
+	spec := boxinit.Spec{Mounts: system(), Links: links()}
+	if spec.UID, spec.GID, spec.Switch, err = identity(p.Workspace); err != nil {
+		return none, err
+	}
+	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
+
+	add(boxinit.Mount{Kind: boxinit.Bind, Source: p.Workspace, Target: view, Writable: p.Writable})
+	if err := gitMount(p, view, add); err != nil {
+		return none, err
+	}
+	if err := readOnly(p, view, add); err != nil {
+		return none, err
+	}
+	if err := scratch(p, add); err != nil {
+		return none, err
+	}
+	if err := hide(p, view, &spec); err != nil {
+		return none, err
+	}
+	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return strings.Compare(a.Target+"/", b.Target+"/") })
+	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: gitConfig(p.Git)}}
+	return plan{spec: spec, view: view, env: environment(p)}, nil
+}
+
+// viewOf is where the workspace is shown: a path that exists, or one below the box's own
+// folders, free of symbolic links.
+func viewOf(p Policy) (string, error) {
+	view, err := filepath.EvalSymlinks(p.View)
+	if err != nil {
+		view = p.View
+		if !within(view, "/tmp") && !within(view, "/run") {
+			return "", &policyError{fmt.Errorf("view: %w", err), "show the workspace at a folder that exists"}
+		}
+	}
+	for _, own := range []string{"/", "/tmp", "/run", "/proc", "/dev", "/sys"} {
+		if within(own, view) || own != "/" && own != "/tmp" && own != "/run" && within(view, own) {
+			return "", &policyError{fmt.Errorf("view %s: the box needs %s itself", view, own), "work in a folder of your own"}
+		}
+	}
+	return view, nil
+}
+
+// system is what every box has of its own.
+func system() []boxinit.Mount {
+	mounts := []boxinit.Mount{
+		{Kind: boxinit.Tmpfs, Target: "/dev"},
+		{Kind: boxinit.Pts, Target: "/dev/pts"},
+		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777},
+		{Kind: boxinit.Proc, Target: "/proc"},
+		{Kind: boxinit.Tmpfs, Target: "/run"}, // sockets of every kind of daemon
+		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true},
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		path := "/dev/" + name
+		mounts = append(mounts, boxinit.Mount{Kind: boxinit.Device, Source: path, Target: path})
+	}
+	return mounts
+}
+
+func links() []boxinit.Link {
+	return []boxinit.Link{
+		{Path: "/dev/fd", Target: "/proc/self/fd"},
+		{Path: "/dev/stdin", Target: "/proc/self/fd/0"},
+		{Path: "/dev/stdout", Target: "/proc/self/fd/1"},
+		{Path: "/dev/stderr", Target: "/proc/self/fd/2"},
+		{Path: "/dev/ptmx", Target: "pts/ptmx"},
+	}
+}
+
+// identity is whom commands run as: us, or the workspace's owner when we are root, so
+// that root's files stay closed to them.
+func identity(workspace string) (uid, gid int, other bool, err error) {
+	uid, gid = os.Geteuid(), os.Getegid()
+	if uid != 0 {
+		return uid, gid, false, nil
+	}
+	var stat syscall.Stat_t
+	if err := syscall.Stat(workspace, &stat); err != nil {
+		return 0, 0, false, &policyError{fmt.Errorf("workspace %s: %w", workspace, err), "name a folder that exists"}
+	}
+	if stat.Uid == 0 {
+		return uid, gid, false, nil
+	}
+	return int(stat.Uid), int(stat.Gid), true, nil
+}
+
+// gitMount shows the git directory. The user's own is closed to commands: hooks and
+// configuration in it are run outside of any box.
+func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
+	target, inside := filepath.Join(view, ".git"), filepath.Join(p.Workspace, ".git")
+	if p.GitDir != "" {
+		source, err := real(p.GitDir)
+		if err != nil {
+			return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
+		}
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: target, Writable: p.Writable})
+		return nil
+	}
+	if !p.Writable {
+		return nil // read-only with the rest
+	}
+	exists, err := fixed(inside)
+	if err == nil && exists {
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: inside, Target: target})
+	}
+	return err
+}
+
+// fixed reports whether path exists, and refuses a symbolic link: a command could put
+// something else in its place, whatever is mounted over the link's target.
+func fixed(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, &policyError{err, "make it readable"}
+	case info.Mode()&fs.ModeSymlink != 0:
+		return false, &policyError{fmt.Errorf("%s is a symbolic link, which a box cannot protect", path), "replace the link, or work read-only"}
+	}
+	return true, nil
+}
+
+func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
+	for _, m := range p.ReadOnly {
+		source, err := real(m.Host)
+		if err != nil {
+			return &policyError{fmt.Errorf("read-only path: %w", err), "name a path that exists"}
+		}
+		target := filepath.Clean(m.Path)
+		if m.Path == "" {
+			target = source
+		}
+		if !filepath.IsAbs(target) || within(view, target) {
+			return &policyError{fmt.Errorf("read-only path %s would cover the workspace", target), "show it somewhere else"}
+		}
+		if resolved, err := filepath.EvalSymlinks(target); err == nil && !within(target, view) {
+			target = resolved
+		}
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: target})
+	}
+	return nil
+}
+
+// scratch is what commands may write besides the workspace.
+func scratch(p Policy, add func(boxinit.Mount)) error {
+	if p.Tmp == "" {
+		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777})
+	} else {
+		source, err := real(p.Tmp)
+		if err != nil {
+			return &policyError{fmt.Errorf("tmp: %w", err), "name a folder that exists"}
+		}
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: "/tmp", Writable: true, Mine: true})
+	}
+	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true}
+	if users, err := real(goCache(p.Env)); err == nil {
+		cache.Kind, cache.Source = boxinit.Overlay, users
+	}
+	add(cache)
+	return nil
+}
+
+// hide adds what must not be seen. What the policy shows by name is shown even where the
+// built-in list hides what is around it.
+func hide(p Policy, view string, spec *boxinit.Spec) error {
+	shown := map[string]bool{}
+	for _, m := range spec.Mounts {
+		shown[m.Target] = true
+	}
+	for _, path := range secrets(p.Env) {
+		if !shown[path] && path != "/" {
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: path})
+		}
+	}
+	for _, path := range p.Hidden {
+		target := filepath.Clean(path)
+		if !filepath.IsAbs(target) {
+			if !filepath.IsLocal(target) {
+				return &policyError{fmt.Errorf("hidden path %s leaves the workspace", path), "name it by its absolute path"}
+			}
+			target = filepath.Join(view, target)
+		}
+		if target == "/" || within(view, target) && target != view && shown[target] || target == view {
+			return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
+		}
+		if below, ok := strings.CutPrefix(target, view+"/"); ok {
+			if _, err := fixed(filepath.Join(p.Workspace, below)); err != nil && p.Writable {
+				return err
+			}
+		} else if resolved, err := filepath.EvalSymlinks(target); err == nil {
+			target = resolved
+		}
+		spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: target})
+	}
+	return nil
+}
+
+// environment is what commands see: the policy's, and what the box itself decides.
+func environment(p Policy) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	home := lookup(p.Env, "HOME")
+	for _, t := range []struct{ variable, folder string }{
+		{"GOMODCACHE", modules(p.Env)},
+		{"RUSTUP_HOME", filepath.Join(home, ".rustup")},
+		{"PYENV_ROOT", filepath.Join(home, ".pyenv")},
+		{"NVM_DIR", filepath.Join(home, ".nvm")},
+	} {
+		// HOME differs inside, so what would be found by it has to be named.
+		if info, err := os.Stat(t.folder); filepath.IsAbs(t.folder) && err == nil && info.IsDir() {
+			env = append(env, t.variable+"="+t.folder)
+		}
+	}
+	own := []string{"HOME=" + boxinit.Home, "TMPDIR=/tmp", "GOCACHE=" + boxinit.GoCache, "XDG_CACHE_HOME=" + boxinit.Home + "/.cache"}
+	return override(env, p.Env, own)
+}
+
+// goCache and modules are the folders the go command would use, see "go help environment".
+func goCache(env []string) string {
+	if dir := lookup(env, "GOCACHE"); dir != "" {
+		return dir
+	}
+	if dir := lookup(env, "XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "go-build")
+	}
+	return filepath.Join(lookup(env, "HOME"), ".cache", "go-build")
+}
+
+func modules(env []string) string {
+	if dir := lookup(env, "GOMODCACHE"); dir != "" {
+		return dir
+	}
+	if list := filepath.SplitList(lookup(env, "GOPATH")); len(list) > 0 {
+		return filepath.Join(list[0], "pkg", "mod")
+	}
+	return filepath.Join(lookup(env, "HOME"), "go", "pkg", "mod")
+}
+
+// gitConfig is the user's configuration in the box. All repositories are trusted: whatever
+// they configure runs in the box.
+func gitConfig(git [2]string) string {
+	text := "[safe]\n\tdirectory = *\n"
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ", "\x00", "")
+	for i, key := range []string{"name", "email"} {
+		if git[i] != "" {
+			text += fmt.Sprintf("[user]\n\t%s = \"%s\"\n", key, quote.Replace(git[i]))
+		}
+	}
+	return text
+}

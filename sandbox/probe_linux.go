@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"skein/sandbox/boxinit"
+)
+
+// probeFor bounds each of the two boxes of a self-test.
+const probeFor = 20 * time.Second
+
+// Probe is the self-test: it tries from inside a box what must fail there, a write, a new
+// file, a chmod, a TCP and a UDP connection to the outside, and what must work, a change
+// of a writable workspace. nil means that boxes here hold what they promise; else the
+// error wraps [ErrNoBox] and says what went wrong.
+func Probe(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "skein-probe-")
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	existing := filepath.Join(dir, "existing")
+	if err := os.WriteFile(existing, []byte("as it was\n"), 0o644); err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	out, err := outsiders(ctx)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	defer out.close()
+	targets := boxinit.Targets{Existing: existing, New: filepath.Join(dir, "new"), TCP: out.tcpPort(), UDP: out.udpPort()}
+
+	tried, err := tryIn(ctx, Policy{Workspace: dir}, targets)
+	if err != nil {
+		return err
+	}
+	if err := out.untouched(); err != nil {
+		return &noBox{err}
+	}
+	for _, t := range []struct{ what, why string }{
+		{"changed a file", tried.Write}, {"created a file", tried.Create}, {"changed a file's mode", tried.Chmod}, {"connected to the outside", tried.TCP},
+	} {
+		if t.why == "" {
+			return &noBox{errors.New("self-test: a command of a read-only box " + t.what)}
+		}
+	}
+	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\n" {
+		return &noBox{errors.New("self-test: a file changed under a read-only box")}
+	}
+
+	tried, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets)
+	if err != nil {
+		return err
+	}
+	if why := tried.Write + tried.Create; why != "" {
+		return &noBox{errors.New("self-test: a writable workspace cannot be changed: " + why)}
+	}
+	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\nprobe\n" {
+		return &noBox{errors.New("self-test: a change in a writable workspace is lost")}
+	}
+	return nil
+}
+
+// tryIn tries the targets from inside a box of its own.
+func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome, err error) {
+	box, err := Open(ctx, p)
+	if err != nil {
+		return o, err
+	}
+	defer func() { _ = box.Close() }()
+	text, err := json.Marshal(t)
+	if err != nil {
+		return o, err
+	}
+	c := Command{Argv: []string{boxinit.ArgProbe, string(text)}, Timeout: probeFor}
+	out, err := box.run(ctx, c, boxinit.Request{Self: true, Argv: c.Argv, Dir: "/", Env: box.plan.env})
+	if err == nil && out.Exit != 0 {
+		err = fmt.Errorf("exit %d %s: %s", out.Exit, out.Killed, out.Stderr)
+	}
+	if err == nil {
+		err = json.Unmarshal(out.Stdout, &o)
+	}
+	if ctx.Err() != nil {
+		return o, fmt.Errorf("probe: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return o, &noBox{fmt.Errorf("self-test: %w", err)}
+	}
+	return o, nil
+}
+
+// outside are sockets that a box must not reach.
+type outsideSockets struct {
+	tcp *net.TCPListener
+	udp *net.UDPConn
+}
+
+func outsiders(ctx context.Context) (*outsideSockets, error) {
+	var listen net.ListenConfig
+	tcp, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	udp, err := listen.ListenPacket(ctx, "udp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, tcp.Close())
+	}
+	s := &outsideSockets{tcp.(*net.TCPListener), udp.(*net.UDPConn)}
+	// Without a datagram that does arrive, one that does not would prove nothing.
+	if _, err := s.udp.WriteTo([]byte("control"), s.udp.LocalAddr()); err != nil {
+		s.close()
+		return nil, err
+	}
+	if err := s.received(time.Second); err != nil {
+		s.close()
+		return nil, fmt.Errorf("a datagram on the loopback device is lost: %w", err)
+	}
+	return s, nil
+}
+
+func (s *outsideSockets) tcpPort() int { return s.tcp.Addr().(*net.TCPAddr).Port }
+func (s *outsideSockets) udpPort() int { return s.udp.LocalAddr().(*net.UDPAddr).Port }
+
+func (s *outsideSockets) close() {
+	_ = s.tcp.Close()
+	_ = s.udp.Close()
+}
+
+func (s *outsideSockets) received(within time.Duration) error {
+	if err := s.udp.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	_, _, err := s.udp.ReadFrom(make([]byte, 64))
+	return err
+}
+
+// untouched reports whether nothing has reached the sockets. Loopback delivers at once,
+// so a moment is enough.
+func (s *outsideSockets) untouched() error {
+	const moment = 5 * time.Millisecond
+	if err := s.received(moment); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.New("self-test: a datagram left the box")
+	}
+	if err := s.tcp.SetDeadline(time.Now().Add(moment)); err != nil {
+		return err
+	}
+	if conn, err := s.tcp.Accept(); err == nil {
+		_ = conn.Close()
+		return errors.New("self-test: a connection left the box")
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+// Package sandbox gives processes and files with limited reach.
+//
+// A [Box] holds the commands of one workspace: what they may read and change is written
+// in a [Policy], and closing the box ends every process that was ever started in it. A
+// [Files] reaches the files of a workspace by handle under the same policy. Where no box
+// can be had, [Open] says so with [ErrNoBox] and nothing runs; [Bare] is what a person
+// chose instead, and holds nothing back.
+//
+// One tier so far: Linux namespaces, with a small init of ours as pid 1 (package boxinit).
+//
+// Non-goals: virtual machines; containers with a root file system of their own.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Policy says what a box may reach. There is no default: an empty Workspace is refused.
+//
+// The file system of the host is visible read-only at its own paths, save what is hidden:
+// a built-in list of places that hold secrets or sockets, and Hidden. There is no network
+// but a loopback device of the box's own.
+type Policy struct {
+	// Workspace is the host folder with the files.
+	Workspace string
+	// View is the absolute path at which the workspace is shown, "" for its own. What
+	// stood there before cannot be reached.
+	View string
+	// Writable says that the workspace may be changed.
+	Writable bool
+	// GitDir is a git directory of the host, shown at View/.git and writable iff Writable
+	// is set. When it is "", what stands at .git of the workspace is never writable.
+	GitDir string
+	// ReadOnly lists what else must be visible, such as object stores.
+	ReadOnly []Mount
+	// Hidden lists paths hidden besides the built-in ones; relative ones are below View.
+	Hidden []string
+	// Tmp is a private host folder shown as /tmp, writable; "" for one in memory.
+	Tmp string
+	// Env is the environment of commands, whole; see [Environment]. HOME in it says where
+	// the user's secrets and caches are; commands get a private HOME and TMPDIR.
+	Env []string
+	// Git is the user.name and user.email of commits made inside; "" leaves one unset.
+	Git [2]string
+	// Init is the program that serves as init: "" for skein-init beside this program's
+	// file if there is one, else this program, which must then call [Main] when [IsInit].
+	Init string
+}
+
+// A Mount shows a host path in a box, read-only.
+type Mount struct {
+	Host string
+	Path string // where it is shown: a path that exists on the host; "" = Host
+}
+
+// A Command is one program to run.
+type Command struct {
+	Argv    []string
+	Dir     string        // relative to the workspace, "" for its root
+	Env     []string      // added to the policy's
+	Timeout time.Duration // counted from its start; 0 = none
+	Limit   int64         // bytes kept of each stream, 0 = 1 MiB; what is dropped lies in the middle, at Limit/2
+	// Merge gives the command one pipe for both streams: Combined is then exactly in the
+	// order of its writes, Stdout equals it and Stderr is empty. Two pipes can be read a
+	// moment apart.
+	Merge bool
+}
+
+// An Output is what a command left.
+type Output struct {
+	Combined, Stdout, Stderr []byte // Combined is interleaved as it came
+	Dropped                  int64  // bytes missing from Combined, see [Command.Limit]
+	Exit                     int    // 128 + signal when one killed it
+	Killed                   string // why it was ended: "", "timeout" or "cancelled"
+}
+
+// Values of [Output.Killed].
+const (
+	killedTimeout   = "timeout"
+	killedCancelled = "cancelled"
+)
+
+// ErrNoBox is wrapped by the error for a policy that no tier of this system can hold.
+var ErrNoBox = errors.New("no box on this system")
+
+// A noBox tells what the system answered.
+type noBox struct {
+	cause error
+}
+
+func (e *noBox) Error() string {
+	return fmt.Sprintf("open box: %v: tried namespaces: %v", ErrNoBox, e.cause)
+}
+
+func (e *noBox) Unwrap() []error { return []error{ErrNoBox, e.cause} }
+
+// Hint says what a person can do about it.
+func (e *noBox) Hint() string {
+	return "allow unprivileged user namespaces on this system, or run commands without a box with --sandbox off"
+}
+
+// A policyError is a policy that contradicts itself or the host.
+type policyError struct {
+	cause error
+	hint  string
+}
+
+func (e *policyError) Error() string { return "open box: " + e.cause.Error() }
+func (e *policyError) Unwrap() error { return e.cause }
+func (e *policyError) Hint() string  { return e.hint }
+
+// checked returns the policy with its paths absolute and free of symbolic links.
+func (p Policy) checked() (Policy, error) {
+	if p.Workspace == "" {
+		return p, &policyError{errors.New("the policy names no workspace"), "this is a fault of the program that opens the box"}
+	}
+	work, err := real(p.Workspace)
+	if err != nil {
+		return p, &policyError{fmt.Errorf("workspace: %w", err), "name a folder that exists"}
+	}
+	if info, err := os.Stat(work); err != nil || !info.IsDir() {
+		return p, &policyError{fmt.Errorf("workspace %s is not a folder", work), "name a folder"}
+	}
+	if p.View == "" {
+		if p.View, err = filepath.Abs(p.Workspace); err != nil {
+			return p, &policyError{fmt.Errorf("workspace: %w", err), "name an absolute path"}
+		}
+	}
+	if !filepath.IsAbs(p.View) {
+		return p, &policyError{fmt.Errorf("view %s is relative", p.View), "name an absolute path"}
+	}
+	p.Workspace, p.View = work, filepath.Clean(p.View)
+	return p, nil
+}
+
+// real is the absolute path without symbolic links.
+func real(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// within reports whether path is dir or lies below it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// dirOf checks the folder a command wants to start in.
+func (c Command) dirOf() (string, error) {
+	if len(c.Argv) == 0 {
+		return "", errors.New("run: the command is empty")
+	}
+	if c.Dir != "" && !filepath.IsLocal(c.Dir) {
+		return "", fmt.Errorf("run %s: folder %s: %w", c.Argv[0], c.Dir, ErrOutside)
+	}
+	return filepath.Clean(c.Dir), nil
+}
