@@ -45,6 +45,7 @@ func (e *usageError) Hint() string { return e.hint }
 type stopError struct {
 	stop    agent.Stop
 	cause   string
+	err     error // the model's, for model-error
 	unasked bool
 }
 
@@ -53,7 +54,7 @@ func ended(o orchestrator.Outcome) error {
 	if o.Stop == agent.Completed && !o.Unasked {
 		return nil
 	}
-	return &stopError{stop: o.Stop, cause: o.Cause, unasked: o.Unasked}
+	return &stopError{stop: o.Stop, cause: o.Cause, err: o.Err, unasked: o.Unasked}
 }
 
 func (e *stopError) Error() string {
@@ -65,6 +66,9 @@ func (e *stopError) Error() string {
 	}
 	return "run: " + string(e.stop) + ": " + e.cause
 }
+
+// Unwrap returns what the model's provider said.
+func (e *stopError) Unwrap() error { return e.err }
 
 // Hint says what would let the run get further.
 func (e *stopError) Hint() string {
@@ -83,6 +87,9 @@ func (e *stopError) Hint() string {
 		return "see with --verbose what was tried, and say more exactly what is wanted"
 	case agent.Cancelled:
 		return "what was merged before is in the folder; nothing else was changed"
+	}
+	if h := (interface{ Hint() string })(nil); errors.As(e.err, &h) && h.Hint() != "" {
+		return h.Hint()
 	}
 	return "see with --verbose what happened before, then run it again"
 }

@@ -12,6 +12,7 @@ import (
 
 	"skein/agent/journal"
 	"skein/agent/model"
+	"skein/delegate"
 )
 
 // A Progress writes a plain line for each step of a run, as it happens. Its Watch may be given
@@ -94,6 +95,9 @@ func (p *Progress) result(agent string, d *journal.Result) {
 	key := agent + " " + d.ID
 	args := p.args[key]
 	delete(p.args, key)
+	if d.Tool == delegate.Name && d.OK {
+		return // said when the child was settled
+	}
 	line := "[tool] " + d.Tool + " " + Arguments(args)
 	if !d.OK {
 		line += " (failed)"
@@ -106,9 +110,13 @@ func (p *Progress) result(agent string, d *journal.Result) {
 
 func (p *Progress) settled(d *journal.Settled) {
 	switch d.Change {
-	case "", "none":
-		p.say(d.Child, "settled: nothing to merge")
-	case "merged":
+	case "":
+		p.say(d.Child, "reported")
+	case delegate.NoChange:
+		p.say(d.Child, "settled: no changes")
+	case delegate.InPlace:
+		p.say(d.Child, "settled: worked in place")
+	case delegate.Merged:
 		p.say(d.Child, "merged: %s, +%d -%d: %s", count(len(d.Files), "file"), d.Added, d.Removed, strings.Join(d.Files, ", "))
 	default:
 		line := fmt.Sprintf("%s, not merged: %s", d.Change, strings.Join(d.Files, ", "))
@@ -197,5 +205,8 @@ func count(n int, thing string) string {
 
 // tokens shows what exchanges cost: what cannot be known is said to be unavailable.
 func tokens(u model.Usage) string {
+	if in := u.Prompt(); !in.Known && !u.Output.Known {
+		return "tokens unavailable"
+	}
 	return fmt.Sprintf("%s tokens in (%s cached), %s out", u.Prompt(), u.CacheRead, u.Output)
 }

@@ -22,12 +22,9 @@ func events(t *testing.T) []journal.Event {
 	t.Helper()
 	var seen []journal.Event
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
-	j, err := journal.Open(t.TempDir(), journal.Options{
+	j := journal.New(t.TempDir(), journal.Options{
 		Session: "s", Now: func() time.Time { return now }, Watch: func(e journal.Event) { seen = append(seen, e) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	usage := model.Usage{Input: model.Tokens(100), CacheRead: model.Tokens(64), Output: model.Tokens(7)}
 	for _, e := range []struct {
 		agent   string
@@ -47,6 +44,8 @@ func events(t *testing.T) []journal.Event {
 		{"0.1", &journal.AgentEnded{Stop: "completed", Turns: 1, Usage: usage}},
 		{"0.2", &journal.AgentEnded{Stop: "timeout", Cause: "time limit reached", Turns: 3}},
 		{"0", &journal.Settled{Child: "0.1"}},
+		{"0", &journal.Result{ID: "c", Tool: "delegate_task", OK: true, Text: "a report"}},
+		{"0", &journal.Settled{Child: "0.4", Change: "none"}},
 		{"0", &journal.Settled{Child: "0.2", Change: "merged", Files: []string{"a.go", "b.go"}, Added: 3, Removed: 1}},
 		{"0", &journal.Settled{Child: "0.3", Change: "conflict", Files: []string{"a.go"}, Cause: "a.go (content)", Ref: "refs/skein/s/1/kept/0.3"}},
 		{"0", &journal.Fault{Text: "panic: boom", Stack: "goroutine 1"}},

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"skein/agent"
+	"skein/agent/model"
+	"skein/orchestrator"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reference.md")
+
+// TestReference keeps docs/reference.md what the tree of commands says.
+func TestReference(t *testing.T) {
+	path := filepath.Join("..", "..", "..", "docs", "reference.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(Reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != Reference() {
+		t.Errorf("docs/reference.md differs from the commands; write it anew with go test ./cmd/internal/cli -update")
+	}
+}
+
+// TestHelp looks at each command's help: it fits a screen, and says what there is to know.
+func TestHelp(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		t.Run(c.CommandPath(), func(t *testing.T) {
+			var out bytes.Buffer
+			writeHelp(&out, c)
+			lines := strings.Split(out.String(), "\n")
+			if len(lines) > 50 {
+				t.Errorf("help has %d lines, want at most 50", len(lines))
+			}
+			for _, line := range lines {
+				if n := len([]rune(line)); n > 120 {
+					t.Errorf("help has a line of %d characters, want at most 120: %s", n, line)
+				}
+			}
+			if !strings.Contains(out.String(), exitCodes) {
+				t.Errorf("help does not list the exit codes")
+			}
+			if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+				t.Errorf("Short = %q, want a sentence without a full stop", c.Short)
+			}
+		})
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				walk(sub)
+			}
+		}
+	}
+	walk(New())
+}
+
+func TestReport(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		code int
+		hint string
+	}{
+		{"usage", &usageError{command: "run", text: "no instruction", hint: "say what to do"}, 2, "say what to do"},
+		{"stuck", ended(orchestrator.Outcome{Stop: agent.Stuck, Cause: "the same call"}), 3, "--verbose"},
+		{"max turns", ended(orchestrator.Outcome{Stop: agent.MaxTurns}), 3, "--max-turns"},
+		{"budget", ended(orchestrator.Outcome{Stop: agent.OverBudget}), 3, "--budget-tokens"},
+		{"timeout", ended(orchestrator.Outcome{Stop: agent.Timeout}), 3, "--timeout"},
+		{"output limit", ended(orchestrator.Outcome{Stop: agent.OutputLimit}), 3, "--max-tokens"},
+		{"nobody asked", ended(orchestrator.Outcome{Stop: agent.Completed, Unasked: true}), 3, "--access auto"},
+		{"model", ended(orchestrator.Outcome{Stop: agent.ModelError, Err: &model.Error{Provider: "p", Message: "m", Advice: "start it"}}), 1, "start it"},
+		{"cancelled", ended(orchestrator.Outcome{Stop: agent.Cancelled}), 130, "merged"},
+		{"context", fmt.Errorf("run: %w", context.Canceled), 130, ""},
+		{"harness", errors.Join(errors.New("one\nline"), errors.New("another")), 1, "--verbose"},
+		{"hostile", errors.New("title \x1b]0;pwned\a"), 1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if got := report(&out, test.err); got != test.code {
+				t.Errorf("report = %d, want %d", got, test.code)
+			}
+			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			if len(lines) != 2 || !strings.HasPrefix(lines[0], "skein: ") || !strings.HasPrefix(lines[1], "skein: hint: ") {
+				t.Fatalf("report printed %q, want a line and its hint", out.String())
+			}
+			if !strings.Contains(lines[1], test.hint) {
+				t.Errorf("hint = %q, want it to name %s", lines[1], test.hint)
+			}
+			if strings.ContainsRune(out.String(), '\x1b') {
+				t.Errorf("report printed a control character: %q", out.String())
+			}
+		})
+	}
+	if err := ended(orchestrator.Outcome{Stop: agent.Completed}); err != nil {
+		t.Errorf("ended(completed) = %v, want nil", err)
+	}
+}
+
+// TestConnect looks at the faults that are found before a model is asked.
+func TestConnect(t *testing.T) {
+	keys := map[string]string{"OPENAI_API_KEY": "k"}
+	for _, test := range []struct {
+		choice modelChoice
+		fault  string // "" for none
+	}{
+		{modelChoice{model: "openai/some"}, ""},
+		{modelChoice{model: "deepseek/chat"}, "no key for deepseek"},
+		{modelChoice{model: "deepseek/chat", baseURL: "http://127.0.0.1:9/v1"}, ""},
+		{modelChoice{model: "lmstudio/some/model"}, ""},
+		{modelChoice{model: "vllm/some"}, ""},
+		{modelChoice{model: "openai"}, "no model named"},
+		{modelChoice{model: "openai/"}, "no model named"},
+		{modelChoice{model: ""}, "no model configured"},
+		{modelChoice{model: "some"}, "unknown provider some"},
+		{modelChoice{model: "openai/some", baseURL: "ftp://example.com"}, "base URL"},
+		{modelChoice{model: "script"}, "no script named"},
+		{modelChoice{model: "script", baseURL: "http://127.0.0.1:9/v1"}, ""},
+		{modelChoice{model: "script/a.yaml", baseURL: "http://127.0.0.1:9/v1"}, "both a script and a base URL"},
+		{modelChoice{model: "script/absent.yaml"}, "absent.yaml"},
+	} {
+		client, release, err := test.choice.connect(t.Context(), func(name string) string { return keys[name] })
+		if test.fault == "" {
+			if err != nil || client == nil {
+				t.Errorf("connect(%+v) = %v, want a client", test.choice, err)
+			} else if err := release(); err != nil {
+				t.Errorf("connect(%+v): release = %v", test.choice, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), test.fault) || code(err) != exitUsage {
+			t.Errorf("connect(%+v) = %v, want a fault of usage: %s", test.choice, err, test.fault)
+		}
+	}
+}
+
+func TestToolNames(t *testing.T) {
+	for in, want := range map[string]string{"all": "<nil>", "none": "[]", "bash": "[bash]", "bash, grep": "[bash grep]"} {
+		got, err := toolNames(in)
+		text := fmt.Sprint(got)
+		if got == nil {
+			text = "<nil>"
+		}
+		if err != nil || text != want {
+			t.Errorf("toolNames(%q) = %s, %v, want %s", in, text, err, want)
+		}
+	}
+	for _, in := range []string{"", "bash,", "shell"} {
+		if got, err := toolNames(in); code(err) != exitUsage {
+			t.Errorf("toolNames(%q) = %v, %v, want a fault of usage", in, got, err)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"},
+		{Key: "vcs.modified", Value: "true"},
+	}}
+	if got, want := version(info, true), "skein v0.1.0 go1.26.0 commit abc with changes"; got != want {
+		t.Errorf("version = %q, want %q", got, want)
+	}
+	info.Settings = nil
+	if got, want := version(info, true), "skein v0.1.0 go1.26.0"; got != want {
+		t.Errorf("version = %q, want %q", got, want)
+	}
+	if got, want := version(nil, false), "skein, of an unknown build"; got != want {
+		t.Errorf("version = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"skein/sandbox"
+)
+
+// TestMain lets the test binary be skein itself, which scripts run as a process of its own, and
+// the init of its boxes.
+func TestMain(m *testing.M) {
+	if sandbox.IsInit() {
+		sandbox.Main()
+		return
+	}
+	testscript.Main(m, map[string]func(){"skein": main})
+}
+
+// TestScript runs the scripts: each is a promise to the user.
+func TestScript(t *testing.T) {
+	box := sync.OnceValue(func() error { return sandbox.Probe(t.Context()) })
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                commands,
+		Setup:               setup,
+		Condition: func(name string) (bool, error) {
+			if name != "box" {
+				return false, &unknownError{name}
+			}
+			return need("a box", box())
+		},
+	})
+}
+
+type unknownError struct{ condition string }
+
+func (e *unknownError) Error() string { return "unknown condition " + e.condition }
+
+// need tells whether a script can have what it needs. Where everything is required, not to
+// have it is a failure.
+func need(what string, missing error) (bool, error) {
+	if missing != nil && os.Getenv("SKEIN_REQUIRE") == "all" {
+		return false, &missingError{what, missing}
+	}
+	return missing == nil, nil
+}
+
+type missingError struct {
+	what  string
+	cause error
+}
+
+func (e *missingError) Error() string { return e.what + " is required here: " + e.cause.Error() }
+
+// setup gives a script an environment that knows nothing of the user's git, and Go's caches,
+// so that tests run by an agent need no network.
+func setup(env *testscript.Env) error {
+	skein, err := exec.LookPath("skein")
+	if err != nil {
+		return err
+	}
+	env.Vars = append(
+		env.Vars,
+		"SKEIN="+skein,
+		"HOME="+filepath.Join(env.WorkDir, ".home"),
+		"XDG_CACHE_HOME="+filepath.Join(env.WorkDir, ".cache"),
+		"GOCACHE="+os.Getenv("GOCACHE"),
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-05T09:00:00Z",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-05T09:00:00Z",
+	)
+	return os.Mkdir(filepath.Join(env.WorkDir, ".home"), 0o755)
+}
