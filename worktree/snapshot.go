@@ -58,19 +58,30 @@ func (t *Tree) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
+// Branch is the branch the tree is on, "" when HEAD is detached. A copy is on the branch
+// of the tree it was made of.
+func (t *Tree) Branch(ctx context.Context) (string, error) {
+	if t.copied {
+		return t.branch, nil
+	}
+	name, err := t.repo.git.line(ctx, t.at, "symbolic-ref", "-q", "--short", "HEAD")
+	if err != nil && exitOf(err) != 1 {
+		return "", fmt.Errorf("read branch of %s: %w", t.Path, err)
+	}
+	return name, nil
+}
+
 func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
 	if err := t.repo.begin(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{Branch: t.branch}
+	var s Snapshot
 	var err error
 	if s.Head, err = t.head(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	if !t.copied {
-		if s.Branch, err = t.repo.git.line(ctx, t.at, "symbolic-ref", "-q", "--short", "HEAD"); err != nil && exitOf(err) != 1 {
-			return Snapshot{}, err
-		}
+	if s.Branch, err = t.Branch(ctx); err != nil {
+		return Snapshot{}, err
 	}
 	var parents []string
 	if s.Head != "" {
