@@ -77,7 +77,7 @@ const (
 
 // A Reply is what a model answered.
 type Reply struct {
-	Message Message // Raw exactly as received
+	Message Message // Raw exactly as received; only a call's missing or repeated id is set
 	Finish  Finish
 	Usage   Usage
 }

@@ -72,12 +72,16 @@ func TestRequestOnTheWire(t *testing.T) {
 		body, auth, origin string
 	}{
 		{
-			"everything", openai.Options{Model: "a<b>", Key: "sk-1", Scripted: true}, req,
+			"everything",
+			openai.Options{Model: "a<b>", Key: "sk-1", Scripted: true},
+			req,
 			`{"model":"a<b>","messages":[{"role":"user","content":"hello"},` + string(raw) + `],"tools":[{"type":"function"}],"max_tokens":8192}`,
 			"Bearer sk-1", "0.2; turn=3",
 		},
 		{
-			"least", openai.Options{}, model.Request{Messages: hello, Origin: req.Origin},
+			"least",
+			openai.Options{},
+			model.Request{Messages: hello, Origin: req.Origin},
 			`{"model":"m","messages":[{"role":"user","content":"hello"}]}`, "", "",
 		},
 	} {
@@ -226,7 +230,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestSlowServer(t *testing.T) {
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees the client go
 		<-r.Context().Done()
 	})

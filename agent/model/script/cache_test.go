@@ -3,6 +3,7 @@ package script
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // conversation makes pieces of 4n bytes each, which are n tokens.
@@ -41,6 +42,7 @@ func TestCacheHits(t *testing.T) {
 		{"one byte changed", changed, 462, 1, 0},
 		{"tools missing", append([][]byte{nil}, front[1:]...), 462, 1, 0},
 		{"never more than the input", longer, 100, 1, 64},
+		{"the larger of two sizes stays", longer, 4409, 6, 4352},
 	} {
 		if got := ask(tc.pieces, "reply", tc.size, tc.output); got != tc.want {
 			t.Errorf("%s: hit = %d, want %d", tc.name, got, tc.want)
@@ -77,4 +79,31 @@ func TestRecordDropsOldestBodies(t *testing.T) {
 	if len(got) != 5 || got[0].Body != nil || got[1].Body == nil || got[4].Body == nil {
 		t.Errorf("of %d requests the first body is kept: %v, the last: %v, want false, true", len(got), got[0].Body != nil, got[4].Body != nil)
 	}
+}
+
+func TestCloseWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{stop: func() error { return nil }, served: make(chan struct{})}
+		close(s.served)
+		if !s.enter() {
+			t.Fatal("enter before Close = false, want true")
+		}
+		closed := false
+		go func() { // the bubble waits for it
+			_ = s.Close()
+			closed = true
+		}()
+		synctest.Wait()
+		if closed {
+			t.Error("Close returned while a handler was busy")
+		}
+		if s.enter() {
+			t.Error("enter after Close = true, want false")
+		}
+		s.busy.Done()
+		synctest.Wait()
+		if !closed {
+			t.Error("Close still waits after the last handler ended")
+		}
+	})
 }
