@@ -21,25 +21,34 @@ type Text struct {
 	Perm fs.FileMode
 }
 
-// Load reads a text file. Every error is one that the model can act on: missing (with near
-// misses), no regular file, no UTF-8 text, too large, not to be reached. A missing file's
-// error wraps [fs.ErrNotExist].
-func (ws Workspace) Load(ctx context.Context, p string) (Text, error) {
-	name, err := ws.Name(p)
-	if err != nil {
-		return Text{}, err
+// Open opens a file or folder by a path as the model wrote it, and returns its name in FS.
+// Every error is one that the model can act on; that of a missing file names near misses and
+// wraps [fs.ErrNotExist].
+func (ws Workspace) Open(ctx context.Context, p string) (name string, f fs.File, info fs.FileInfo, err error) {
+	if name, err = ws.Name(p); err != nil {
+		return "", nil, nil, err
 	}
-	f, err := ws.FS.Open(name)
+	f, err = ws.FS.Open(name)
 	if absent(err) {
-		return Text{}, ws.missing(ctx, name)
+		return "", nil, nil, ws.missing(ctx, name)
 	} else if err != nil {
+		return "", nil, nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		_ = f.Close()
+		return "", nil, nil, err
+	}
+	return name, f, info, nil
+}
+
+// Load reads a text file. Every error is one that the model can act on: those of Open, no
+// regular file, no UTF-8 text, too large.
+func (ws Workspace) Load(ctx context.Context, p string) (Text, error) {
+	name, f, info, err := ws.Open(ctx, p)
+	if err != nil {
 		return Text{}, err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return Text{}, err
-	}
 	show := Show(name)
 	switch {
 	case info.IsDir():

@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 		{"directory", args{"path": "dir"}, "dir: is a directory|list_files", true},
 		{"missing, same name elsewhere", args{"path": "b.go"}, "b.go: no such file|did you mean dir/b.go?", true},
 		{"missing, similar name", args{"path": "A.text"}, "no such file|did you mean a.txt?", true},
-		{"missing below a file", args{"path": "a.txt/x"}, "no such file", true},
+		{"missing below a file", args{"path": "a.txt/x"}, "a.txt/x|hint: ", true},
 		{"missing", args{"path": "nothing/like/it"}, "no such file|list_files", true},
 		{"image", args{"path": "picture"}, "image/png, 17 bytes", true},
 		{"binary", args{"path": "binary"}, "binary file|NUL at byte 2", true},
