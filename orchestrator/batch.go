@@ -72,7 +72,7 @@ func (b *batch) job(i int, d *delegate.Delegation) scheduler.Job {
 	if decision.Verdict == gate.Deny {
 		return b.refuse(i, effect, "deny", decision.Reason)
 	}
-	b.note(i, effect, decision.Verdict.String(), decision.Reason)
+	b.note(i, effect, string(decision.Verdict), decision.Reason)
 	return scheduler.Job{
 		Effect: effect,
 		Run:    func(ctx context.Context) error { return b.carryOut(ctx, i, tool, effect, decision) },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
+	"skein/sandbox"
 	"skein/scheduler"
 	"skein/tools/gate"
 	"skein/worktree"
@@ -124,10 +126,7 @@ func (b *batch) settleIn(ctx context.Context, d *delegate.Delegation, c *child) 
 		if err != nil {
 			return where, err
 		}
-		s, err = copySite(c.copy, b.place.ws.Path)
-		if err != nil {
-			return where, err
-		}
+		s = copySite(c.copy, b.place.ws.Path)
 		if b.run.o.NoSandbox {
 			s.view = s.root // nothing can show the copy at its parent's path
 		}
@@ -147,21 +146,18 @@ func (b *batch) settleIn(ctx context.Context, d *delegate.Delegation, c *child) 
 	return where, nil
 }
 
-// copySite is where a copy is seen: at the path of the parent's workspace.
-func copySite(c *worktree.Copy, parent string) (site, error) {
-	offset, err := filepath.Rel(c.Root, c.Path)
-	if err != nil {
-		return site{}, fmt.Errorf("place copy %s: %w", c.Path, err)
+// copySite is where a copy is seen: its root at the path of the root of the parent's tree,
+// so that its workspace is at the path of the parent's.
+func copySite(c *worktree.Copy, parent string) site {
+	offset := filepath.Clean(c.Tree().Prefix)
+	s := site{root: c.Root, view: parent, offset: offset, gitDir: c.GitDir, tree: c.Tree(), copy: c}
+	if offset != "." {
+		s.view = strings.TrimSuffix(parent, "/"+offset)
 	}
-	view := parent
-	for range depthOf(offset) {
-		view = filepath.Dir(view)
-	}
-	s := site{root: c.Root, view: view, offset: offset, gitDir: c.GitDir, tree: c.Tree(), copy: c}
 	for _, o := range c.Objects {
-		s.mounts = append(s.mounts, mount(o))
+		s.mounts = append(s.mounts, sandbox.Mount{Host: o})
 	}
-	return s, nil
+	return s
 }
 
 // live runs the child's agent and collects what it changed, whatever ended it, a panic

@@ -32,7 +32,7 @@ type node struct {
 
 // newNode makes an agent that works in a place.
 func (r *run) newNode(ordinal string, depth int, p *place, policy gate.Policy) *node {
-	reads := files.NewRecord()
+	reads := &files.Record{}
 	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads)}
 }
 

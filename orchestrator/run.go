@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
-	"time"
 
 	"skein/agent"
 	"skein/agent/journal"
@@ -19,7 +19,6 @@ import (
 	"skein/delegate"
 	"skein/sandbox"
 	"skein/scheduler"
-	"skein/tools"
 	"skein/tools/gate"
 	"skein/worktree"
 )
@@ -58,7 +57,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 		defer cancel()
 	}
 	r.journal.Append("0", &journal.RunStarted{
-		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: o.Access.String(), Jobs: o.Jobs,
+		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access), Jobs: o.Jobs,
 	})
 	started := o.Now()
 	if err := r.prepare(ctx); err != nil {
@@ -111,8 +110,8 @@ func (r *run) prepare(ctx context.Context) error {
 	default:
 		r.repo = repo
 		recovered, err := repo.Recover(ctx)
-		for _, line := range recovered {
-			r.notice("recovered after an interrupted run: "+line.String(), "")
+		for _, what := range recovered {
+			r.recovered(what)
 		}
 		if err != nil {
 			return err
@@ -151,7 +150,9 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		env.Shell = "bash"
 	}
 	if r.repo != nil {
-		env.Branch = r.repo.Branch()
+		if env.Branch, err = r.repo.Tree().Branch(ctx); err != nil {
+			return out, err
+		}
 	}
 	err = n.begin(nil,
 		model.Message{Role: model.System, Text: window.System(env)},
@@ -207,6 +208,25 @@ func (r *run) admit() bool { return r.admitted.Add(1) <= int64(r.o.MaxChildren) 
 // notice tells the user something once.
 func (r *run) notice(text, hint string) {
 	r.journal.Append("0", &journal.Notice{Text: text, Hint: hint})
+}
+
+// recovered tells what an interrupted run had left and what became of it.
+func (r *run) recovered(w worktree.Recovered) {
+	text := "an interrupted run " + w.Session + "/" + w.Run + " was cleaned up: " + w.Action
+	if w.Name != "" {
+		text += " (writer " + w.Name + ")"
+	}
+	hint := ""
+	if len(w.Paths) > 0 {
+		hint = "look at " + strings.Join(w.Paths, ", ")
+	}
+	if w.Ref != "" {
+		hint = "see it with: git --git-dir=.git/skein log -p -1 " + w.Ref
+	}
+	if w.Err != nil {
+		text += ": " + w.Err.Error()
+	}
+	r.notice(text, hint)
 }
 
 // ask puts a question to a person. Where nobody can be asked the answer is no.
