@@ -32,10 +32,9 @@ order asked, and the tests pass. Needs go, and git for isolated writers; no key,
 	}
 	f := c.Flags()
 	f.BoolVar(&o.keep, "keep", false, "leave the project on disk and say where")
-	choiceVar(f, &o.delegate, "delegate", "what a subagent is told of the conversation",
-		string(delegate.TaskOnly), string(delegate.NoTools), string(delegate.Full), string(delegate.Off))
+	choiceVar(f, &o.delegate, "delegate", string(delegate.TaskOnly), "what a subagent is told of the conversation", modeWords()...)
 	f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
-	choiceVar(f, &o.sandbox, "sandbox", "off runs commands without a box", "auto", "off")
+	choiceVar(f, &o.sandbox, "sandbox", "auto", "off runs commands without a box", "auto", "off")
 	f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
 	return c
 }

@@ -32,10 +32,16 @@ type usageError struct {
 }
 
 func usage(c *cobra.Command, text, hint string) error {
-	return &usageError{command: c.Name(), text: text, hint: hint}
+	_, command, _ := strings.Cut(c.CommandPath(), " ")
+	return &usageError{command: command, text: text, hint: hint}
 }
 
-func (e *usageError) Error() string { return e.command + ": " + e.text }
+func (e *usageError) Error() string {
+	if e.command == "" {
+		return e.text
+	}
+	return e.command + ": " + e.text
+}
 
 // Hint says how to call it.
 func (e *usageError) Hint() string { return e.hint }

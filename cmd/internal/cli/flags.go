@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"skein/delegate"
 )
 
 // A choice is the value of a flag that takes one of a few words.
@@ -36,10 +38,19 @@ func (c choice) Set(s string) error {
 // Type is what help shows in place of the value.
 func (c choice) Type() string { return strings.Join(c.words, "|") }
 
-// choiceVar defines a flag that takes one of words; the first is its default.
-func choiceVar(f *pflag.FlagSet, value *string, name, text string, words ...string) {
-	*value = words[0]
+// choiceVar defines a flag that takes one of words.
+func choiceVar(f *pflag.FlagSet, value *string, name, standard, text string, words ...string) {
+	*value = standard
 	f.Var(choice{value, words}, name, text)
+}
+
+// modeWords are the values of --delegate.
+func modeWords() []string {
+	var words []string
+	for _, m := range delegate.Modes() {
+		words = append(words, string(m))
+	}
+	return words
 }
 
 // groupOf is the annotation that says under which title help lists a flag.
@@ -59,6 +70,9 @@ func groups(c *cobra.Command) []*pflag.FlagSet {
 	var sets []*pflag.FlagSet
 	c.Flags().SortFlags = false
 	c.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "help" {
+			return // everyone knows it
+		}
 		title := "Flags"
 		if t := flag.Annotations[groupOf]; len(t) == 1 {
 			title = t[0]

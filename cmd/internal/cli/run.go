@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"skein/agent/journal"
 	"skein/cmd/internal/face"
 	"skein/delegate"
 	"skein/orchestrator"
@@ -70,17 +69,16 @@ func newRun() *cobra.Command {
 		},
 	}
 	group(c, "Model", func(f *pflag.FlagSet) {
-		f.StringVar(&o.model.model, "model", "", "`PROVIDER/NAME`, or "+modelVar+"; providers: "+providers())
-		f.StringVar(&o.model.baseURL, "base-url", "", "`URL` of any OpenAI-compatible endpoint, or "+baseURLVar)
+		f.StringVar(&o.model.model, "model", "", "`PROVIDER/NAME` ("+modelVar+"); "+providers())
+		f.StringVar(&o.model.baseURL, "base-url", "", "`URL` of any OpenAI-compatible endpoint ("+baseURLVar+")")
 	})
 	group(c, "What may happen", func(f *pflag.FlagSet) {
-		choiceVar(f, &o.access, "access", "what may run without asking", string(gate.Confirm), string(gate.ReadOnly), string(gate.Auto))
-		choiceVar(f, &o.sandbox, "sandbox", "off runs commands without a box", "auto", "off")
+		choiceVar(f, &o.access, "access", string(gate.Confirm), "what may run without asking", string(gate.ReadOnly), string(gate.Confirm), string(gate.Auto))
+		choiceVar(f, &o.sandbox, "sandbox", "auto", "off runs commands without a box", "auto", "off")
 		f.StringVar(&o.tools, "tools", "all", "`A,B,C` offers these tools only; none offers none")
 	})
 	group(c, "Subagents", func(f *pflag.FlagSet) {
-		choiceVar(f, &o.delegate, "delegate", "what a subagent is told of the conversation",
-			string(delegate.TaskOnly), string(delegate.NoTools), string(delegate.Full), string(delegate.Off))
+		choiceVar(f, &o.delegate, "delegate", string(delegate.TaskOnly), "what a subagent is told of the conversation", modeWords()...)
 		f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
 		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
 		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")

@@ -177,7 +177,7 @@ func account(o Options, done outcome) error {
 	say("\nWhat was promised\n")
 	var broken []string
 	for _, p := range done.promises() {
-		mark := "kept  "
+		mark := "ok    "
 		if !p.kept {
 			mark = "BROKEN"
 			broken = append(broken, p.text)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"skein/agent/model"
 	"skein/delegate"
 )
 
@@ -80,8 +81,16 @@ func costs(out io.Writer, h *history) error {
 		if in := w.usage.Prompt(); in.Known && w.usage.CacheRead.Known && in.N > 0 {
 			share = fmt.Sprintf("%d %%", w.usage.CacheRead.N*100/in.N)
 		}
-		fmt.Fprintf(&b, "  %-5s %6d %8s %8s %5s %5s\n", w.ordinal, w.turns, w.usage.Prompt(), w.usage.CacheRead, share, w.usage.Output)
+		fmt.Fprintf(&b, "  %-5s %6d %8s %8s %5s %5s\n", w.ordinal, w.turns, figure(w.usage.Prompt()), figure(w.usage.CacheRead), share, figure(w.usage.Output))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// figure is a count in a column: what could not be measured is no zero.
+func figure(c model.Count) string {
+	if !c.Known {
+		return "n/a"
+	}
+	return c.String()
 }
