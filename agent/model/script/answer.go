@@ -49,9 +49,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	note.Line = rule.line
 	if rule.Status != 0 && rule.Status != http.StatusOK || rule.Body != nil || rule.Garbage {
 		s.record(note)
-		if wait(r.Context(), rule.Latency) {
-			rule.fail(w, got)
-		}
+		wait(r.Context(), rule.Latency)
+		rule.fail(w, got)
 		return
 	}
 	s.reply(r.Context(), w, req, rule, got, note)
@@ -104,9 +103,7 @@ func (s *Server) reply(ctx context.Context, w http.ResponseWriter, req request, 
 		fail(w, http.StatusInternalServerError, "script_error", fmt.Sprintf("line %d: %v", r.line, err))
 		return
 	}
-	if !wait(ctx, r.Latency) {
-		return
-	}
+	wait(ctx, r.Latency)
 	if r.Cut {
 		cut(w, http.StatusOK, data)
 	}
@@ -138,19 +135,15 @@ func (r *rule) fail(w http.ResponseWriter, got captures) {
 	send(w, status, data)
 }
 
-// wait lets the latency pass and reports whether the client still waits too.
-func wait(ctx context.Context, p pause) bool {
-	d := time.Duration(p)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
+// wait lets the latency pass. If the client goes or the server is closed meanwhile, it does
+// not return: the connection ends, since returning would send an empty reply.
+func wait(ctx context.Context, p pause) {
+	timer := time.NewTimer(time.Duration(p))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
 	case <-ctx.Done():
-		return false
+		panic(http.ErrAbortHandler)
 	}
 }
 

@@ -19,8 +19,19 @@ type request struct {
 	model  string
 	pieces [][]byte // the tools, then each message, as they were sent
 
-	user, results       string
-	hasUser, hasResults bool
+	user, task, results          string
+	hasUser, hasTask, hasResults bool
+}
+
+// taskMark is the line that a child's task follows in its first message. What stands above
+// it names the tasks of others too, and must not be taken for the child's own.
+const taskMark = "\nTask:\n"
+
+func (r request) taskText() string {
+	if r.hasTask {
+		return r.task
+	}
+	return r.user
 }
 
 type message struct {
@@ -80,7 +91,7 @@ func read(header string, body []byte) (request, error) {
 	return r, r.origin(header)
 }
 
-// add keeps what rules ask about: the last user message, and the results since the last reply.
+// add keeps what rules ask about: the last user message, the last task, and the results since the last reply.
 func (r *request) add(m message) error {
 	text, err := contentText(m.Content)
 	if err != nil {
@@ -89,6 +100,9 @@ func (r *request) add(m message) error {
 	switch m.Role {
 	case "user":
 		r.user, r.hasUser = text, true
+		if _, task, found := strings.Cut(text, taskMark); found {
+			r.task, r.hasTask = task, true
+		}
 	case "assistant":
 		r.results, r.hasResults = "", false
 	case "tool":

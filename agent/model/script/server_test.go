@@ -79,6 +79,7 @@ func said(t *testing.T, srv *script.Server, origin, messages string) string {
 
 const (
 	hello   = `{"role":"user","content":"hello"}`
+	brief   = `{"role":"user","content":"You are a subagent.\n- at the same time: the other task\n\nTask:\nmine"}`
 	history = `{"role":"user","content":"fix it"},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"b","content":"exit=3\nno such file"},
@@ -102,6 +103,8 @@ func TestRulesMatch(t *testing.T) {
 		{"user", "- {when: {user: 'bye'}, say: a}\n- {when: {user: '^h(.)l'}, say: 'b${1}'}\n", "", hello, content("be")},
 		{"no user", "- {when: {user: ''}, say: a}\n- say: b\n", "", `{"role":"system","content":"x"}`, content("b")},
 		{"task", "- {when: {task: '^(?P<verb>\\w+) it'}, say: '${verb}'}\n", "", history, content("fix")},
+		{"a sibling's task", "- {when: {task: other}, say: a}\n- {when: {task: '^mine$'}, say: b}\n", "", brief + `,{"role":"assistant","content":"x"},{"role":"user","content":"go on"}`, content("b")},
+		{"user sees the whole message", "- {when: {user: other}, say: a}\n", "", brief, content("a")},
 		{"results in order sent", "- {when: {result: '(?s)exit=(\\d).*file\\nport=(?P<port>\\d+)'}, say: '${1} ${port} ${2}'}\n", "", history, content("3 8143 8143")},
 		{"no results", "- {when: {result: ''}, say: a}\n- say: b\n", "", hello, content("b")},
 		{"results before the last reply", "- {when: {result: ''}, say: a}\n- say: b\n", "", history + `,{"role":"assistant","content":"x"}`, content("b")},

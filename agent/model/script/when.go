@@ -18,7 +18,7 @@ type when struct {
 	Agent agents `yaml:"agent"`
 	Turn  *int   `yaml:"turn"` // which reply of this agent it is, from 1
 
-	Task   pattern `yaml:"task"`   // in the last user message: the one that holds a child's task
+	Task   pattern `yaml:"task"`   // in the last task (see taskMark), else in the last user message
 	User   pattern `yaml:"user"`   // in the last user message
 	Result pattern `yaml:"result"` // in the tool results since the last reply, joined by newlines
 }
@@ -104,7 +104,7 @@ func (w *when) match(r request) (captures, bool) {
 		pattern
 		in      string
 		present bool
-	}{{w.Task, r.user, r.hasUser}, {w.User, r.user, r.hasUser}, {w.Result, r.results, r.hasResults}} {
+	}{{w.Task, r.taskText(), r.hasUser}, {w.User, r.user, r.hasUser}, {w.Result, r.results, r.hasResults}} {
 		if m.Regexp == nil {
 			continue
 		}
