@@ -111,6 +111,18 @@ func command(t *testing.T, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// need skips a test for want of something, or fails it where everything is required.
+func need(t *testing.T, ok bool, why string) {
+	t.Helper()
+	switch {
+	case ok:
+	case os.Getenv("SKEIN_REQUIRE") == "all":
+		t.Fatal(why)
+	default:
+		t.Skip(why)
+	}
+}
+
 // The architecture page has every package, and none that is not there.
 func TestArchitectureNamesThePackages(t *testing.T) {
 	named := map[string]bool{}
@@ -132,9 +144,7 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 // Links between the pages lead somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	out, err := command(t, "git", "ls-files", "-co", "--exclude-standard", "-z", "--", "*.md", ":!*/testdata/*")
-	if err != nil {
-		t.Skipf("no list of pages without a repository: %v", err)
-	}
+	need(t, err == nil, "git must list the pages of the repository")
 	for name := range bytes.SplitSeq([]byte(strings.TrimSuffix(out, "\x00")), []byte{0}) {
 		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(page(t, string(name)), -1) {
 			if _, err := os.Stat(filepath.Join(root(t), filepath.Dir(string(name)), m[1])); err != nil {
