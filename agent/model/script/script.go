@@ -3,11 +3,12 @@
 //
 // A script is a list of rules; the first whose when-part fits a request answers it:
 //
-//   - when: {agent: "0", turn: 1}
-//     call: {delegate_task: {task: "list the tests", access: read}}
-//   - when: {agent: "0.*", result: "exit=(?P<code>[0-9]+)"}
-//     say: "it ended with ${code}"
-//   - say: done
+//	# a comment, as YAML has them
+//	- when: {agent: "0", turn: 1}
+//	  call: {delegate_task: {task: "list the tests", access: read}}
+//	- when: {agent: "0.*", result: "exit=(?P<code>[0-9]+)"}
+//	  say: "it ended with ${code}"
+//	- say: done
 //
 // The same requests get the same replies, byte for byte; only the cache figures depend on
 // what was asked before. The server also simulates a provider's prefix cache.
