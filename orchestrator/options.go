@@ -7,12 +7,14 @@
 package orchestrator
 
 import (
+	"context"
 	"time"
 
 	"skein/agent"
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
+	"skein/sandbox"
 	"skein/tools/gate"
 )
 
@@ -28,18 +30,19 @@ type Options struct {
 	Asker  gate.Asker    // nil: nobody can be asked
 	Tools  []string      // names of the tools offered; nil offers all, empty none
 
-	NoSandbox   bool          // run commands without a box (--sandbox off)
-	Init        string        // program that serves as a box's init; see [sandbox.Policy]
-	Environ     []string      // the user's environment, from which boxes get the harmless part
-	Cache       string        // where copies live; "" = the user's cache folder
-	Jobs        int           // agents at work at once [8]
-	MaxDepth    int           // levels of children [1]
-	MaxChildren int           // children per run [64]
-	MaxTurns    int           // of the parent [50]
-	ChildTurns  int           // of each child [30]
-	Timeout     time.Duration // of the run [none]
-	ChildTime   time.Duration // of each child, counted from its slot [15m]
-	Budget      int64         // tokens of the whole run [none]
+	NoSandbox   bool                        // run commands without a box (--sandbox off)
+	Probe       func(context.Context) error // finds out whether boxes hold here; nil: [sandbox.Probe]
+	Init        string                      // program that serves as a box's init; see [sandbox.Policy]
+	Environ     []string                    // the user's environment, from which boxes get the harmless part
+	Cache       string                      // where copies live; "" = the user's cache folder
+	Jobs        int                         // agents at work at once [8]
+	MaxDepth    int                         // levels of children [1]
+	MaxChildren int                         // children per run [64]
+	MaxTurns    int                         // of the parent [50]
+	ChildTurns  int                         // of each child [30]
+	Timeout     time.Duration               // of the run [none]
+	ChildTime   time.Duration               // of each child, counted from its slot [15m]
+	Budget      int64                       // tokens of the whole run [none]
 
 	Session string              // id of the session; "" makes one
 	Now     func() time.Time    // nil: time.Now
@@ -67,6 +70,9 @@ func (o Options) withDefaults() Options {
 	defaults(&o.MaxTurns, 50)
 	defaults(&o.ChildTurns, 30)
 	defaults(&o.ChildTime, 15*time.Minute)
+	if o.Probe == nil {
+		o.Probe = sandbox.Probe
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -17,7 +17,6 @@ import (
 	"skein/agent/model"
 	"skein/agent/window"
 	"skein/delegate"
-	"skein/sandbox"
 	"skein/scheduler"
 	"skein/tools/gate"
 	"skein/worktree"
@@ -93,7 +92,7 @@ func workspace(dir string) (string, error) {
 // prepare finds out what can be had here: git, a box. What cannot is said once.
 func (r *run) prepare(ctx context.Context) error {
 	if !r.o.NoSandbox {
-		if r.noBox = sandbox.Probe(ctx); r.noBox != nil {
+		if r.noBox = r.o.Probe(ctx); r.noBox != nil {
 			r.notice("no box on this system: "+r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
 		}
 	} else {

@@ -37,6 +37,8 @@ const threeWriters = `
 - say: done
 `
 
+var threeQuickWriters = fmt.Sprintf(threeWriters, "0ms", "0ms", "0ms")
+
 var abc = map[string]string{"a.txt": "top\n1\n2\n3\n4\n5\n6\n7\n8\n9\nbottom\n", "c.txt": "c\n"}
 
 // Same replies, same bytes: what the parent sends, the order of reports and merges and the
@@ -290,7 +292,7 @@ func TestConfirmAsksAtTheMerge(t *testing.T) {
 }
 
 func TestNobodyToAsk(t *testing.T) {
-	r := newRig(t, fmt.Sprintf(threeWriters, "0ms", "0ms", "0ms")).repo(abc)
+	r := newRig(t, threeQuickWriters).repo(abc)
 	before := r.tree()
 	out := r.run(func(o *orchestrator.Options) { o.Access = gate.Confirm })
 	if !out.Unasked || out.Stop != agent.Completed {
@@ -318,7 +320,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 }
 
 func TestUsersFolderStaysClean(t *testing.T) {
-	r := newRig(t, fmt.Sprintf(threeWriters, "0ms", "0ms", "0ms")).repo(abc)
+	r := newRig(t, threeQuickWriters).repo(abc)
 	r.write(map[string]string{"staged.txt": "s\n"})
 	r.git("add", "staged.txt")
 	index, err := os.ReadFile(filepath.Join(r.dir, ".git", "index"))
