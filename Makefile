@@ -28,7 +28,7 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 docs:
-	$(GO) test ./docs ./cmd/internal/cli -update
+	$(GO) test ./docs ./cmd/internal/cli -run 'TestLayersInAgentsFile|TestReference' -update
 
 # Without cgo, since skein-init runs where there may be no C library to load.
 build:
