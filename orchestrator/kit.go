@@ -19,7 +19,7 @@ func ToolNames() []string {
 func (r *run) kit(reads *files.Record) map[string]tools.Tool {
 	kit := map[string]tools.Tool{}
 	for _, t := range []tools.Tool{
-		files.Read(reads), search.List(), search.Glob(), search.Grep(), edit.SearchReplace(reads), files.Write(reads), shell.New(),
+		files.Read(reads), search.List(), search.Glob(), search.Grep(), edit.SearchReplace(reads), files.Write(reads), shell.Bash(),
 	} {
 		kit[t.Spec().Name] = t
 	}
