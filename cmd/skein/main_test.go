@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -24,6 +25,10 @@ func TestMain(m *testing.M) {
 
 // TestScript runs the scripts: each is a promise to the user.
 func TestScript(t *testing.T) {
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatalf("find Go's cache: %v", err)
+	}
 	box := sync.OnceValue(func() error { return sandbox.Probe(t.Context()) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -31,7 +36,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                commands,
-		Setup:               setup,
+		Setup:               func(env *testscript.Env) error { return setup(env, strings.TrimSpace(string(cache))) },
 		Condition: func(name string) (bool, error) {
 			if name != "box" {
 				return false, &unknownError{name}
@@ -63,7 +68,7 @@ func (e *missingError) Error() string { return e.what + " is required here: " + 
 
 // setup gives a script an environment that knows nothing of the user's git, and Go's caches,
 // so that tests run by an agent need no network.
-func setup(env *testscript.Env) error {
+func setup(env *testscript.Env, cache string) error {
 	skein, err := exec.LookPath("skein")
 	if err != nil {
 		return err
@@ -73,7 +78,7 @@ func setup(env *testscript.Env) error {
 		"SKEIN="+skein,
 		"HOME="+filepath.Join(env.WorkDir, ".home"),
 		"XDG_CACHE_HOME="+filepath.Join(env.WorkDir, ".cache"),
-		"GOCACHE="+os.Getenv("GOCACHE"),
+		"GOCACHE="+cache,
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-05T09:00:00Z",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-05T09:00:00Z",

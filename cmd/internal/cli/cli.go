@@ -48,7 +48,7 @@ func arguments(least, most int, example string) cobra.PositionalArgs {
 		case len(args) > most && c.HasSubCommands():
 			return usage(c, "unknown command "+args[0], "see "+c.CommandPath()+" --help")
 		case len(args) > most:
-			return usage(c, "more arguments than one can be meant: "+strings.Join(args[most:], " "), "put the instruction in quotes")
+			return usage(c, "more than one argument, also: "+strings.Join(args[most:], " "), "put the instruction in quotes")
 		case len(args) < least:
 			return usage(c, "no instruction", example)
 		}

@@ -30,6 +30,8 @@ var presets = []preset{
 // scripted is the provider whose name is followed by the path of a script.
 const scripted = "script"
 
+const scriptHint = `a script is a YAML file of rules, such as the one line "- say: done"`
+
 // A choice of model: provider/name, and where it answers if not at the provider's usual place.
 type modelChoice struct{ model, baseURL string }
 
@@ -82,7 +84,7 @@ func (m modelChoice) script(ctx context.Context, path string) (model.Client, fun
 	}
 	s, err := script.Load(path)
 	if err != nil {
-		return nil, nil, m.fault(err.Error(), "see the scripts in cmd/skein/testdata for examples")
+		return nil, nil, m.fault(err.Error(), scriptHint)
 	}
 	server, err := script.Listen(ctx, s, "127.0.0.1:0")
 	if err != nil {

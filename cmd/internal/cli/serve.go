@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -51,9 +52,12 @@ func newServe() *cobra.Command {
 func runServe(ctx context.Context, o serveOptions, out io.Writer) error {
 	s, err := script.Load(o.script)
 	if err != nil {
-		return &usageError{command: "model serve", text: err.Error(), hint: "see the rules of scripts in docs/reference.md"}
+		return &usageError{command: "model serve", text: err.Error(), hint: scriptHint}
 	}
 	server, err := script.Listen(ctx, s, o.listen)
+	if open := (*script.AddressError)(nil); errors.As(err, &open) {
+		return &usageError{command: "model serve", text: err.Error(), hint: open.Hint()}
+	}
 	if err != nil {
 		return fmt.Errorf("model serve: %w", err)
 	}
