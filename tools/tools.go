@@ -55,18 +55,7 @@ type Result struct {
 	Text    string   // what the model is shown
 	IsError bool     // the model is told that the call did not do what it asked
 	Command *Command // the command that ran, if one did
-	Denied  Denial   // set if the call did not run because it was not allowed
 }
-
-// A Denial says who did not allow a call. The zero value means that it was not denied.
-type Denial string
-
-// Who denies.
-const (
-	ByPolicy Denial = "policy" // the access level, or what the agent is
-	ByPerson Denial = "person" // somebody was asked and said no
-	ByNobody Denial = "nobody" // it needed a yes and there was nobody to ask
-)
 
 // A Command is the fact that a command ran, for reports.
 type Command struct {

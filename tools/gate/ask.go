@@ -3,14 +3,14 @@ package gate
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
-	"unicode"
 )
 
-// A Question is what a person is asked before a call or a merge happens.
+// A Question is what a person is asked before a call or a merge happens. Its texts may come
+// from a model.
 type Question struct {
 	Agent   string // ordinal of who wants it
 	Tool    string
@@ -27,31 +27,41 @@ type Asker interface {
 	Ask(ctx context.Context, q Question) (ok bool, reason string, err error)
 }
 
-type terminal struct {
-	in    *bufio.Reader
-	out   io.Writer
-	lines chan string
-	start sync.Once
-
-	mu sync.Mutex // one question at a time
-}
-
 // Terminal returns an asker that puts plain y or n questions on out and reads the answers
-// from in.
+// from in. The end of the input is a no, and so is a line without its end.
 func Terminal(in io.Reader, out io.Writer) Asker {
-	return &terminal{in: bufio.NewReader(in), out: out, lines: make(chan string)}
+	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), out: out}
 }
 
-// Ask implements [Asker]. End of input is a no.
+type terminal struct {
+	turn chan struct{} // holds a token while a question is open
+
+	// Whoever has the turn owns the fields below.
+	in      *bufio.Reader
+	out     io.Writer
+	pending chan line // a read that a cancelled question has left behind, or nil
+	ended   bool      // the input is at its end
+}
+
+type line struct {
+	text string
+	err  error
+}
+
+// Ask implements [Asker].
 func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, err := fmt.Fprintf(t.out, "\nagent %s asks: %s (%s)\nin %s\n%s\nallow? y = yes, n = no, n REASON = no, and tell the model why: ",
-		Visible(q.Agent), Visible(q.Purpose), Visible(q.Tool), Visible(q.Dir), Visible(strings.TrimRight(q.Detail, "\n")))
-	if err != nil {
-		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
 	}
+	t.forget()
+	prompt := q.text()
 	for {
+		if _, err := io.WriteString(t.out, prompt); err != nil {
+			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
+		}
 		l, err := t.read(ctx)
 		if err != nil {
 			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
@@ -59,49 +69,68 @@ func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(l), " ")
 		switch strings.ToLower(word) {
 		case "y", "yes":
-			return true, "", nil
+			if rest == "" { // "yes, but …" is not a yes to this call
+				return true, "", nil
+			}
 		case "n", "no":
 			return false, strings.TrimSpace(rest), nil
 		}
-		if _, err := fmt.Fprint(t.out, "y or n: "); err != nil {
-			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
-		}
+		prompt = "y, n or n REASON: "
 	}
 }
 
-// read waits for a line or the end of ctx. A read of a terminal cannot be taken back, so one
-// goroutine reads for the asker's whole life and ends with its input; nobody waits for it.
-func (t *terminal) read(ctx context.Context) (string, error) {
-	t.start.Do(func() {
-		go func() { // ends with the input; the process does not outlive it
-			for {
-				text, err := t.in.ReadString('\n')
-				if err != nil && text == "" {
-					close(t.lines)
-					return
-				}
-				t.lines <- text
-			}
-		}()
-	})
+// forget drops a line that was typed before the question it would answer was shown.
+func (t *terminal) forget() {
+	if t.pending == nil {
+		return
+	}
 	select {
-	case text, open := <-t.lines:
-		if !open {
+	case l := <-t.pending:
+		t.pending, t.ended = nil, l.err != nil
+	default:
+	}
+}
+
+// read returns the next line, and a no at the end of the input. Input is read only while a
+// question is open: what comes between two questions is left for the second.
+func (t *terminal) read(ctx context.Context) (string, error) {
+	if t.ended {
+		return "n", nil
+	}
+	if t.pending == nil {
+		t.pending = make(chan line, 1)
+		// Nobody can wait for this goroutine once ctx has ended: the read of a terminal ends
+		// only with a line or with the process. The next question takes it over.
+		go func(answer chan<- line) {
+			text, err := t.in.ReadString('\n')
+			answer <- line{text, err}
+		}(t.pending)
+	}
+	select {
+	case l := <-t.pending:
+		t.pending, t.ended = nil, l.err != nil
+		switch {
+		case errors.Is(l.err, io.EOF):
 			return "n", nil
+		case l.err != nil:
+			return "", l.err
 		}
-		return text, nil
+		return l.text, nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 }
 
-// Visible shows the control characters of a stranger's text, so that it cannot move the
-// cursor or pass for something else.
-func Visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) {
-			return r
-		}
-		return '\uFFFD'
-	}, s)
+// text is the question as it is shown. What a model wrote stands behind a bar, so that no
+// line of it can pass for one of ours.
+func (q Question) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nagent %s asks: %s (%s)\nin %s\n", oneLine(q.Agent), oneLine(q.Purpose), oneLine(q.Tool), oneLine(q.Dir))
+	for l := range strings.SplitSeq(strings.TrimRight(q.Detail, "\n"), "\n") {
+		b.WriteString("  | " + Visible(l) + "\n")
+	}
+	b.WriteString("allow? y = yes, n = no, n REASON = no, and tell the model why: ")
+	return b.String()
 }
+
+func oneLine(s string) string { return strings.ReplaceAll(Visible(s), "\n", `\n`) }

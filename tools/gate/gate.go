@@ -23,6 +23,8 @@ const (
 func Levels() []Access { return []Access{ReadOnly, Confirm, Auto} }
 
 // A Policy is what one agent may do. A child's policy never allows more than its parent's.
+// Commands of a Reader, and of every agent under [ReadOnly], run without asking in a box: it
+// is for the caller to see to it that this box holds the workspace read-only.
 type Policy struct {
 	Access   Access
 	Reader   bool // the agent may only read, whatever the level
@@ -52,7 +54,7 @@ type Decision struct {
 	Reason  string
 }
 
-// Decide decides on a call.
+// Decide decides on a call. A level that is not known counts as [ReadOnly].
 func (p Policy) Decide(c Call) Decision {
 	if c.Effect == scheduler.Read {
 		return Decision{Verdict: Allow}
@@ -71,7 +73,9 @@ func (p Policy) Decide(c Call) Decision {
 		return Decision{Verdict: Allow}
 	case p.Access != Confirm:
 		return deny(c, "the access level is read-only. Answer with what should be changed; the user can run with --access auto")
-	case c.Effect == scheduler.Isolated, p.Isolated && (c.Effect == scheduler.Write || c.Boxed):
+	case c.Effect == scheduler.Isolated,
+		p.Isolated && c.Effect == scheduler.Write,
+		p.Isolated && c.Effect == scheduler.Execute && c.Boxed:
 		return Decision{Verdict: Allow}
 	}
 	return Decision{Verdict: Ask}
