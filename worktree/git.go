@@ -76,6 +76,16 @@ func (e *gitError) Error() string {
 	return "git " + e.verb + ": " + e.cause.Error()
 }
 
+// reason is the first line of what git says that is no hint.
+func (e *gitError) reason() string {
+	for line := range strings.Lines(e.stderr) {
+		if text, ok := strings.CutPrefix(line, "error: "); ok {
+			return strings.TrimSpace(text)
+		}
+	}
+	return strings.TrimSpace(e.stderr)
+}
+
 func (e *gitError) Unwrap() error { return e.cause }
 
 // exitOf is the exit status in err; -1 where there is none.

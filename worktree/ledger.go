@@ -73,6 +73,9 @@ func (l *ledger) addFolders(names []string) {
 
 // write keeps the old files and makes all of the ledger durable, itself last.
 func (l *ledger) write() error {
+	if err := l.fault("before ledger"); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Join(l.dir, ledgerOld), 0o700); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (l *ledger) write() error {
 	if err := os.Rename(tmp, filepath.Join(l.dir, ledgerName)); err != nil {
 		return err
 	}
-	return errors.Join(syncFile(l.dir), syncFile(filepath.Dir(l.dir)))
+	return errors.Join(syncFile(l.dir), syncFile(filepath.Dir(l.dir)), l.fault("after ledger"))
 }
 
 // readLedger reads the ledger in a folder.
@@ -230,6 +233,9 @@ func (l *ledger) finish() error {
 	}
 	for dir := range folders {
 		_ = syncFile(dir) // those just removed need it no more
+	}
+	if err := l.fault("before end of ledger"); err != nil {
+		return err
 	}
 	return l.remove()
 }

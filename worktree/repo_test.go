@@ -49,7 +49,7 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{t, root, filepath.Join(home, "cache", "skein")}
-	l.git("init", "-q", "-b", "main")
+	l.git("init", "-q", "--template=", "-b", "main")
 	l.git("config", "user.name", "Ada")
 	l.git("config", "user.email", "ada@example.org")
 	return l
@@ -240,7 +240,10 @@ func (l *lab) files(root string, skip ...string) map[string]string {
 }
 
 // same compares two such descriptions.
-func same(t testing.TB, what string, got, want map[string]string) {
+func same(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, got, want map[string]string) {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(got))
 	for name := range want {

@@ -213,8 +213,7 @@ func (s *staging) add(ctx context.Context, paths []string) error {
 	warnings, err := s.updateWarn(ctx, paths, "--add", "--remove", "--replace")
 	if e := (*gitError)(nil); errors.As(err, &e) && e.exit > 0 {
 		if len(paths) == 1 {
-			reason, _, _ := strings.Cut(strings.TrimSpace(e.stderr), "\n")
-			s.left = append(s.left, Left{paths[0], reason})
+			s.left = append(s.left, Left{paths[0], e.reason()})
 			return nil
 		}
 		half := len(paths) / 2

@@ -1,0 +1,301 @@
+package worktree_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"skein/worktree"
+)
+
+func TestEightCopiesAtOnce(t *testing.T) {
+	l := newLab(t)
+	l.dirty()
+	want := l.files(l.root, "ignored.log", "build", ".skein")
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	copies := make([]*worktree.Copy, 8)
+	changes := make([]worktree.Change, 8)
+	var g errgroup.Group
+	for i := range copies {
+		g.Go(func() error {
+			var err error
+			name := fmt.Sprint("0.", i+1)
+			if copies[i], err = r.Copy(t.Context(), s, name); err != nil {
+				return err
+			}
+			same(t, name, l.files(copies[i].Root), want)
+			if err := os.WriteFile(copies[i].Root+"/by "+name, []byte(name), 0o600); err != nil {
+				return err
+			}
+			if changes[i], err = copies[i].Collect(t.Context(), name); err != nil {
+				return err
+			}
+			return copies[i].Remove(t.Context())
+		})
+	}
+	l.check(g.Wait())
+	merged := s.Commit
+	for i, ch := range changes {
+		if len(ch.Files) != 1 {
+			t.Errorf("change %d = %+v, want one file", i, ch.Files)
+		}
+		next := l.merge(r, merged, ch)
+		l.apply(r.Tree(), merged, next)
+		merged = next
+		want["by "+copies[i].Name] = fmt.Sprintf("false %q", copies[i].Name)
+	}
+	same(t, "tree", l.files(l.root, "ignored.log", "build", ".skein"), want)
+	l.close(r)
+	if left, _ := filepath.Glob(l.cache + "/copies/*"); len(left) > 0 {
+		t.Errorf("after Close: %v, want no copies", left)
+	}
+}
+
+func TestWritersGitWorks(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	first := l.commit()
+	l.git("branch", "topic")
+	l.git("tag", "v1")
+	l.write(l.root, "b", "uncommitted\n")
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	c := l.copy(r, s, "0.1")
+	before := l.users()
+	in := func(args ...string) string { l.Helper(); return l.gitIn(c.Path, args...) }
+	if got, want := in("rev-parse", "HEAD", "HEAD^", "main", "topic", "v1"), strings.Join([]string{s.Commit, first, first, first, first}, "\n"); got != want {
+		t.Errorf("rev-parse = %q, want %q", got, want)
+	}
+	l.write(c.Root, "a", "stashed\n")
+	in("stash")
+	in("stash", "pop")
+	in("switch", "-q", "-c", "mine")
+	l.write(c.Root, "new", "half committed\n")
+	in("add", "new")
+	in("commit", "-q", "-m", "mine")
+	if got, want := in("log", "-1", "--format=%an <%ae> %s"), "Ada <ada@example.org> mine"; got != want {
+		t.Errorf("git log = %q, want %q", got, want)
+	}
+	if got, want := in("diff", "--stat", "--summary", "v1..mine", "--", "new"), "half"; !strings.Contains(got, "1 insertion") {
+		t.Errorf("git diff = %q, want the insertion of %s", got, want)
+	}
+	in("gc", "-q", "--prune=now")
+	in("fsck")
+	in("switch", "-q", "main")
+	in("switch", "-q", "mine")
+	for _, args := range [][]string{{"push"}, {"fetch", "origin"}, {"push", "origin", "mine"}} {
+		if out, err := l.tryGit(c.Path, args...); err == nil {
+			t.Errorf("git %v = %q, want it to fail", args, out)
+		}
+	}
+	ch := l.collect(c)
+	if ch.Base != s.Commit || len(ch.Files) != 2 {
+		t.Errorf("Collect = %+v, want a modified and new added against the snapshot", ch)
+	}
+	if got := l.users(); got != before {
+		t.Errorf("the user's repository = %s, want %s", got, before)
+	}
+	l.check(c.Remove(t.Context()))
+	l.close(r)
+}
+
+// In a box the copy stands at the path of the user's checkout; what it borrows is then
+// below its own .git.
+func TestWritersGitWorksAtTheUsersPath(t *testing.T) {
+	err := exec.CommandContext(t.Context(), "unshare", "-Urm", "true").Run()
+	need(t, err == nil, "no user and mount namespaces")
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	l.write(l.root, "a", "uncommitted\n")
+	r := l.open(worktree.Options{})
+	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
+	hold := t.TempDir()
+	script := "set -e\n"
+	for i := range c.Objects {
+		script += fmt.Sprintf("mkdir %s/%d\nmount --bind %s %s/%d\n", hold, i, c.Objects[i], hold, i)
+	}
+	script += fmt.Sprintf("mount --bind %s %s\n", c.Root, l.root)
+	for i := range c.Objects {
+		script += fmt.Sprintf("mount --bind -o ro %s/%d %s\n", hold, i, c.Objects[i])
+	}
+	script += fmt.Sprintf("cd %s\ntest -z \"$(git status --porcelain)\"\necho child >a\ngit commit -qam mine\ngit log --format=%%s\n", l.root)
+	cmd := exec.CommandContext(t.Context(), "unshare", "-Urm", "sh", "-c", script)
+	out, err := cmd.CombinedOutput()
+	if want := "mine\nsnapshot\nwork\n"; err != nil || string(out) != want {
+		t.Errorf("git in the view = %q, %v, want %q", out, err, want)
+	}
+	if got := l.collect(c); len(got.Files) != 1 {
+		t.Errorf("Collect = %+v, want a", got.Files)
+	}
+	l.check(c.Remove(t.Context()))
+	l.close(r)
+}
+
+func TestHostileWriter(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(l *lab, c *worktree.Copy, spy string)
+	}{
+		{"filter, hooks and monitor", func(l *lab, c *worktree.Copy, spy string) {
+			for _, kv := range [][2]string{
+				{"filter.x.clean", spy}, {"filter.x.smudge", spy}, {"filter.x.process", spy}, {"filter.x.required", "true"},
+				{"core.fsmonitor", spy}, {"diff.x.command", spy}, {"diff.x.textconv", spy}, {"merge.x.driver", spy}, {"core.hooksPath", c.GitDir},
+			} {
+				l.gitIn(c.Root, "config", kv[0], kv[1])
+			}
+			l.write(c.Root, ".gitattributes", "* filter=x diff=x merge=x\n")
+			for _, hook := range []string{"pre-commit", "post-index-change", "post-checkout", "reference-transaction"} {
+				l.writeMode(c.GitDir, hook, "#!/bin/sh\n"+spy, 0o755)
+			}
+		}},
+		{"encoding that cannot be", func(l *lab, c *worktree.Copy, _ string) {
+			l.write(c.Root, ".gitattributes", "bad working-tree-encoding=UTF-16\n")
+			l.write(c.Root, "bad", "x")
+		}},
+		{"no git directory", func(l *lab, c *worktree.Copy, _ string) { l.remove(c.Root, ".git") }},
+		{"git directory is a file", func(l *lab, c *worktree.Copy, _ string) {
+			l.remove(c.Root, ".git")
+			l.write(c.Root, ".git", "gitdir: /nowhere\n")
+		}},
+		{"git directory is the user's", func(l *lab, c *worktree.Copy, _ string) {
+			l.remove(c.Root, ".git")
+			l.link(c.Root, ".git", l.root+"/.git")
+		}},
+		{"nested repository with a monitor", func(l *lab, c *worktree.Copy, spy string) {
+			l.write(c.Root, "nested/file", "x\n")
+			l.gitIn(c.Root+"/nested", "init", "-q")
+			l.gitIn(c.Root+"/nested", "config", "core.fsmonitor", spy)
+		}},
+		{"folder without permissions", func(l *lab, c *worktree.Copy, _ string) {
+			l.write(c.Root, "shut/file", "x\n")
+			l.check(os.Chmod(c.Root+"/shut", 0))
+		}},
+		{"files of the harness", func(l *lab, c *worktree.Copy, _ string) {
+			l.write(c.Root, ".skein/config.yaml", "hooks: everything\n")
+		}},
+		{"secrets, big files, names of git's", func(l *lab, c *worktree.Copy, _ string) {
+			l.write(c.Root, "conf/.env", "KEY=1\n")
+			l.write(c.Root, "id_rsa", "key\n")
+			l.write(c.Root, "big", strings.Repeat("x", 10<<20+1))
+			l.write(c.Root, "git~1", "x\n")
+		}},
+		{"link to outside", func(l *lab, c *worktree.Copy, _ string) {
+			l.remove(c.Root, "dir")
+			l.link(c.Root, "dir", l.root)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.root, "a", "a\n")
+			l.write(l.root, "dir/b", "b\n")
+			l.commit()
+			traces := t.TempDir()
+			spy := "touch " + traces + "/ran"
+			r := l.open(worktree.Options{})
+			s := l.snapshot(r.Tree())
+			c := l.copy(r, s, "0.1")
+			before := l.users()
+			l.write(c.Root, "a", "child\n")
+			test.do(l, c, spy)
+			ch := l.collect(c)
+			if _, err := os.Lstat(traces + "/ran"); err == nil {
+				t.Errorf("something of the writer's ran")
+			}
+			if !slices.ContainsFunc(ch.Files, func(f worktree.FileStat) bool { return f.Path == "a" && f.Status == "M" }) {
+				t.Errorf("Collect = %+v, want a modified", ch.Files)
+			}
+			for _, f := range ch.Files {
+				taken := []string{"a", ".gitattributes", "dir", "dir/b", "shut/file"}
+				if !slices.Contains(taken, f.Path) {
+					t.Errorf("Collect took %s", f.Path)
+				}
+			}
+			left := map[string][]worktree.Left{
+				"encoding that cannot be":          {{Path: "bad", Reason: "failed to encode 'bad' from UTF-16 to UTF-8"}},
+				"nested repository with a monitor": {{Path: "nested", Reason: worktree.LeftNested}},
+				"secrets, big files, names of git's": {
+					{Path: "big", Reason: worktree.LeftTooLarge},
+					{Path: "conf/.env", Reason: worktree.LeftSecret},
+					{Path: "git~1", Reason: worktree.LeftName},
+					{Path: "id_rsa", Reason: worktree.LeftSecret},
+				},
+			}[test.name]
+			if os.Getuid() != 0 && strings.HasPrefix(test.name, "folder without") {
+				left = []worktree.Left{{Path: "shut", Reason: worktree.LeftUnreadable}}
+			}
+			if !slices.Equal(ch.Left, left) {
+				t.Errorf("Collect left %q, want %q", ch.Left, left)
+			}
+			if got := l.users(); got != before {
+				t.Errorf("the user's repository = %s, want %s", got, before)
+			}
+			l.check(c.Remove(t.Context()))
+			if _, err := os.Lstat(filepath.Dir(c.Root)); err == nil {
+				t.Errorf("Remove left %s", c.Root)
+			}
+			l.close(r)
+		})
+	}
+}
+
+func TestGrandchildrenArriveInOrder(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	l.write(l.root, "b", "uncommitted\n")
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	child := l.copy(r, s, "0.1")
+	l.write(child.Root, "a", "child\n")
+	below := l.snapshot(child.Tree())
+	if below.Uncommitted != 1 || below.Branch != "main" {
+		t.Errorf("Snapshot of the copy = %+v, want 1 uncommitted file on main", below)
+	}
+	grand := l.change(r, below, "0.1.1", func(dir string) {
+		l.write(dir, "a", "child\ngrandchild\n")
+		l.remove(dir, "b")
+	})
+	l.apply(child.Tree(), below.Commit, l.merge(r, below.Commit, grand))
+	ch := l.collect(child)
+	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+	same(t, "tree", l.files(l.root), map[string]string{"a": `false "child\ngrandchild\n"`})
+	l.check(child.Remove(t.Context()))
+	l.close(r)
+}
+
+func TestCloseKeepsWork(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	r := l.open(worktree.Options{Session: "s", Run: "7"})
+	s := l.snapshot(r.Tree())
+	l.copy(r, s, "0.1")
+	l.write(l.copy(r, s, "0.2").Root, "a", "work\n")
+	whole := l.copy(r, s, "0.3")
+	l.write(whole.Root, "a", "work\n")
+	l.write(whole.Root, "key.pem", "secret\n")
+	l.close(r)
+	refs := l.git("--git-dir=.git/skein", "for-each-ref", "--format=%(refname)", "refs/skein/s/7/kept")
+	if want := "refs/skein/s/7/kept/0.2\nrefs/skein/s/7/kept/0.3"; refs != want {
+		t.Errorf("kept = %q, want %q", refs, want)
+	}
+	if got := l.git("for-each-ref", "--format=%(refname)", "refs/skein"); got != "refs/skein/s/7/head" {
+		t.Errorf("the user's refs/skein = %q, want the head the kept work needs", got)
+	}
+	left, _ := filepath.Glob(l.cache + "/copies/*/*")
+	if len(left) != 1 || filepath.Base(left[0]) != "0.3" {
+		t.Errorf("copies left = %v, want only 0.3, which has a file that is on no ref", left)
+	}
+	next := l.open(worktree.Options{})
+	if done, err := next.Recover(t.Context()); err != nil || len(done) > 0 {
+		t.Errorf("Recover = %+v, %v, want nothing new to tell", done, err)
+	}
+}

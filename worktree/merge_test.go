@@ -1,0 +1,181 @@
+package worktree_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"skein/worktree"
+)
+
+func TestMergeConflictKinds(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		one, two func(l *lab, dir string)
+		want     []string
+	}{
+		{
+			"content",
+			func(l *lab, dir string) { l.write(dir, "text", "1\none\n3\n") },
+			func(l *lab, dir string) { l.write(dir, "text", "1\ntwo\n3\n") },
+			[]string{"text: content"},
+		}, {
+			"both add", func(l *lab, dir string) { l.write(dir, "new", "one\n") },
+			func(l *lab, dir string) { l.write(dir, "new", "two\n") },
+			[]string{"new: add/add"},
+		}, {
+			"edit against delete", func(l *lab, dir string) { l.write(dir, "text", "1\none\n3\n") },
+			func(l *lab, dir string) { l.remove(dir, "text") },
+			[]string{"text: modify/delete"},
+		}, {
+			"delete against edit", func(l *lab, dir string) { l.remove(dir, "text") },
+			func(l *lab, dir string) { l.write(dir, "text", "1\ntwo\n3\n") },
+			[]string{"text: modify/delete"},
+		}, {
+			"mode", func(l *lab, dir string) { l.writeMode(dir, "new", "same\n", 0o755) },
+			func(l *lab, dir string) { l.writeMode(dir, "new", "same\n", 0o644) },
+			[]string{"new: mode"},
+		}, {
+			"symlink", func(l *lab, dir string) { l.link(dir, "link", "one") },
+			func(l *lab, dir string) { l.link(dir, "link", "two") },
+			[]string{"link: symlink"},
+		}, {
+			"binary", func(l *lab, dir string) { l.write(dir, "binary", "\x00one") },
+			func(l *lab, dir string) { l.write(dir, "binary", "\x00two") },
+			[]string{"binary: binary"},
+		}, {
+			"several", func(l *lab, dir string) { l.write(dir, "text", "one\n"); l.link(dir, "link", "one") },
+			func(l *lab, dir string) {
+				l.write(dir, "text", "two\n")
+				l.link(dir, "link", "two")
+				l.write(dir, "fine", "")
+			},
+			[]string{"link: symlink", "text: content"},
+		}, {
+			"name with a newline", func(l *lab, dir string) { l.write(dir, "new\n\"\xff", "one\n") },
+			func(l *lab, dir string) { l.write(dir, "new\n\"\xff", "two\n") },
+			[]string{"new\n\"\xff: add/add"},
+		}, {
+			"same edit is none", func(l *lab, dir string) { l.write(dir, "text", "same\n") },
+			func(l *lab, dir string) { l.write(dir, "text", "same\n"); l.remove(dir, "binary") },
+			nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.root, "text", "1\n2\n3\n")
+			l.write(l.root, "binary", "\x00")
+			l.link(l.root, "link", "text")
+			l.commit()
+			r := l.open(worktree.Options{})
+			s := l.snapshot(r.Tree())
+			one := l.change(r, s, "0.1", func(dir string) { test.one(l, dir) })
+			two := l.change(r, s, "0.2", func(dir string) { test.two(l, dir) })
+			onto := l.merge(r, s.Commit, one)
+			merged, err := r.Merge(t.Context(), onto, two)
+			if test.want == nil {
+				if err != nil || merged == "" {
+					t.Errorf("Merge = %q, %v, want a commit", merged, err)
+				}
+			} else if got := conflicts(t, err); !slices.Equal(got, test.want) {
+				t.Errorf("Merge conflicts = %q, want %q", got, test.want)
+			}
+			l.close(r)
+		})
+	}
+}
+
+func TestChangeAndDiff(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "old", strings.Repeat("line\n", 20))
+	l.write(l.root, "typed", "x\n")
+	l.write(l.root, "gone", "1\n2\n")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	ch := l.change(r, s, "0.1", func(dir string) {
+		l.check(os.Rename(dir+"/old", dir+"/re\nnamed"))
+		l.link(dir, "typed", "old")
+		l.remove(dir, "gone")
+		l.write(dir, "binary", "\x00\x01")
+	})
+	want := []worktree.FileStat{
+		{Path: "binary", Status: "A", Added: -1, Removed: -1},
+		{Path: "gone", Status: "D", Removed: 2},
+		{Path: "re\nnamed", From: "old", Status: "R"},
+		{Path: "typed", Status: "T", Added: 1, Removed: 1},
+	}
+	if !slices.Equal(ch.Files, want) {
+		t.Errorf("Collect = %+v, want %+v", ch.Files, want)
+	}
+	diff, err := r.Diff(t.Context(), ch.Base, ch.Commit)
+	for _, part := range []string{"deleted file mode 100644", "rename from old", "new file mode 120000", "Binary files"} {
+		if err != nil || !strings.Contains(diff, part) {
+			t.Errorf("Diff = %q, %v, want it to hold %q", diff, err, part)
+		}
+	}
+	l.close(r)
+}
+
+// Whatever two writers do to different files, and the user to a third kind, the tree
+// ends with all of it, and the index as it was.
+func TestMergedTreeHoldsEveryChange(t *testing.T) {
+	l := newLab(t)
+	names := []string{"a", "b c", "d/e", "d/f\n", "g/h/\xff", "i"}
+	for _, name := range names {
+		l.write(l.root, name, name+" at first, and long enough for no rename to be seen in it\n")
+	}
+	l.commit()
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		l.check(f.Value.Set("20")) // each is some sixty git calls; more by the flag
+	}
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		l.git("reset", "-q", "--hard")
+		l.git("clean", "-fdqx")
+		n++
+		want := l.files(l.root)
+		edit := func(dir, who string, mine []string) {
+			for _, name := range mine {
+				text := fmt.Sprintf("%s %s %d\n", who, name, n)
+				switch rapid.IntRange(0, 4).Draw(rt, who+" on "+name) {
+				case 0: // left alone
+				case 1:
+					l.write(dir, name, text)
+					want[name] = fmt.Sprintf("false %q", text)
+				case 2:
+					l.writeMode(dir, name, text, 0o755)
+					want[name] = fmt.Sprintf("true %q", text)
+				case 3:
+					l.remove(dir, name)
+					delete(want, name)
+				case 4:
+					l.link(dir, name, text)
+					want[name] = "-> " + text
+				}
+			}
+		}
+		order := rapid.Permutation(names).Draw(rt, "files")
+		edit(l.root, "user before", order[:1])
+		r := l.open(worktree.Options{})
+		s := l.snapshot(r.Tree())
+		one := l.change(r, s, "0.1", func(dir string) { edit(dir, "one", order[1:3]) })
+		two := l.change(r, s, "0.2", func(dir string) { edit(dir, "two", order[3:5]) })
+		edit(l.root, "user meanwhile", order[5:])
+		index, err := os.ReadFile(l.root + "/.git/index")
+		l.check(err)
+		m1 := l.merge(r, s.Commit, one)
+		l.apply(r.Tree(), s.Commit, m1)
+		l.apply(r.Tree(), m1, l.merge(r, m1, two))
+		same(rt, "tree", l.files(l.root), want)
+		if now, err := os.ReadFile(l.root + "/.git/index"); err != nil || string(now) != string(index) {
+			rt.Errorf("the index changed")
+		}
+		l.close(r)
+	})
+}
