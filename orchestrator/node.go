@@ -43,7 +43,8 @@ func (n *node) begin(front []model.Message, first ...model.Message) error {
 		if err := n.talk.Append(m); err != nil {
 			return err
 		}
-		n.record(&journal.Message{Message: m})
+		talk := n.talk.Messages()
+		n.record(&journal.Message{Message: talk[len(talk)-1]}) // with its raw form
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"skein/agent"
 	"skein/agent/journal"
 	"skein/agent/model"
@@ -91,21 +93,33 @@ func workspace(dir string) (string, error) {
 
 // prepare finds out what can be had here: git, a box. What cannot is said once.
 func (r *run) prepare(ctx context.Context) error {
-	if !r.o.NoSandbox {
-		if r.noBox = r.o.Probe(ctx); r.noBox != nil {
-			r.notice("no box on this system: "+r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
+	var repo *worktree.Repo
+	var noRepo error
+	var both errgroup.Group // each starts processes, and neither needs the other
+	both.Go(func() error {
+		repo, noRepo = worktree.Open(ctx, r.dir, worktree.Options{Cache: r.o.Cache, Session: r.o.Session, Run: "1"})
+		return nil
+	})
+	both.Go(func() error {
+		if !r.o.NoSandbox {
+			r.noBox = r.o.Probe(ctx)
 		}
-	} else {
-		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
-	}
-	repo, err := worktree.Open(ctx, r.dir, worktree.Options{Cache: r.o.Cache, Session: r.o.Session, Run: "1"})
+		return nil
+	})
+	_ = both.Wait()
 	switch {
-	case errors.Is(err, worktree.ErrUnavailable):
+	case r.o.NoSandbox:
+		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
+	case r.noBox != nil:
+		r.notice("no box on this system: "+r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
+	}
+	switch {
+	case errors.Is(noRepo, worktree.ErrUnavailable):
 		if r.delegates() {
-			r.notice(err.Error()+": writers work one after another in place", "readers still run at the same time; put the folder under git (2.38 or newer) for isolated writers")
+			r.notice(noRepo.Error()+": writers work one after another in place", "readers still run at the same time; put the folder under git (2.38 or newer) for isolated writers")
 		}
-	case err != nil:
-		return err
+	case noRepo != nil:
+		return noRepo
 	default:
 		r.repo = repo
 		recovered, err := repo.Recover(ctx)
@@ -116,6 +130,11 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	return r.offer()
+}
+
+// offer encodes the tools, once for all agents.
+func (r *run) offer() error {
 	var specs []model.Tool
 	kit := r.kit(nil)
 	for _, name := range r.names() {
@@ -128,6 +147,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if len(specs) == 0 {
 		return nil
 	}
+	var err error
 	r.encoded, err = r.o.Client.EncodeTools(specs)
 	return err
 }
