@@ -77,7 +77,9 @@ func (s *schema) decode(args json.RawMessage, in any) error {
 	if err == nil {
 		err = json.Unmarshal(plain, in)
 	}
-	if err != nil {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return s.fault(fmt.Sprintf("%s: %s cannot be used", wrong.Field, wrong.Value)) // such as 1e30 for an integer
+	} else if err != nil {
 		return s.fault(err.Error())
 	}
 	return nil
@@ -107,6 +109,10 @@ func (s *schema) check(given map[string]json.RawMessage) (faults []string) {
 			if slices.Contains(s.need, name) {
 				faults = append(faults, name+" is missing")
 			}
+			continue
+		}
+		if string(raw) == "null" {
+			faults = append(faults, name+" is null")
 			continue
 		}
 		var v any

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"regexp"
 	"runtime"
@@ -68,7 +69,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 	if err == nil {
 		err = g.flush(ctx)
 	}
-	if err != nil && err != fs.SkipAll { //nolint:errorlint // a sentinel that is never wrapped
+	if err != nil && !errors.Is(err, fs.SkipAll) {
 		return "", err
 	}
 	g.note(g.large, "files over 64 MiB were not searched")

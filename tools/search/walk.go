@@ -4,6 +4,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -46,11 +47,10 @@ func (w *walk) below(root string) error {
 		dir := path.Join(append([]string{"."}, parts[:i]...)...)
 		w.levels = append(w.levels, w.rules(dir))
 	}
-	err := w.folder(root)
-	if err == fs.SkipAll { //nolint:errorlint // a sentinel that is never wrapped, as in fs.WalkDir
-		return nil
+	if err := w.folder(root); !errors.Is(err, fs.SkipAll) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func hidden(name string) bool { return name == ".git" || name == ".skein" }
@@ -76,7 +76,7 @@ func (w *walk) folder(dir string) error {
 		if err == nil && d.IsDir() {
 			err = w.folder(name)
 		}
-		if err != nil && err != fs.SkipDir { //nolint:errorlint // as above
+		if err != nil && !errors.Is(err, fs.SkipDir) {
 			return err
 		}
 	}

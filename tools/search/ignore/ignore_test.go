@@ -2,6 +2,7 @@ package ignore_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,7 @@ func git(t *testing.T, dir string, stdin string, args ...string) []byte {
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.Output()
-	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 && args[0] == "check-ignore" {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 && args[0] == "check-ignore" {
 		err = nil // none of the paths is ignored
 	}
 	if err != nil {
