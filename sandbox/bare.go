@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"skein/sandbox/boxinit"
 )
 
 // Bare runs commands without a box, for people who chose that: nothing is held back, and a
@@ -40,14 +42,19 @@ func (b *Bare) Run(ctx context.Context, c Command) (Output, error) {
 		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
 	defer done()
+	cwd := filepath.Join(b.Dir, dir)
+	env := override(b.Env, c.Env, []string{"PWD=" + cwd})
+	program, err := boxinit.LookPath(c.Argv[0], cwd, env)
+	if err != nil {
+		return Output{}, fmt.Errorf("run: %w", err)
+	}
 	capture, err := newCapture(c)
 	if err != nil {
 		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
-	// Not CommandContext: it would end the program alone, and wait for the others.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Argv[0], c.Argv[1:]...)
-	cmd.Dir = filepath.Join(b.Dir, dir)
-	cmd.Env = override(b.Env, c.Env, []string{"PWD=" + cmd.Dir})
+	// ctx ends the whole session, see attend; exec would end its leader alone.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program)
+	cmd.Args, cmd.Dir, cmd.Env = c.Argv, cwd, env
 	cmd.Stdout, cmd.Stderr = capture.out(), capture.errOut()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -55,11 +56,10 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if err := b.start(ctx, p.Init); err != nil {
 		return nil, &noBox{err}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, openFor, fmt.Errorf("no answer from the init in %v", openFor))
+	limited, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
-	err = b.send(plan.spec)
-	if err == nil {
-		_, err = b.await(ctx, ready)
+	if err = b.send(plan.spec); err == nil {
+		_, err = b.await(limited, ready)
 	}
 	if err == nil {
 		return b, nil
@@ -184,8 +184,7 @@ func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply
 		limited, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	r, err = b.await(limited, reply)
-	if err == nil || limited.Err() == nil {
+	if r, err = b.await(limited, reply); !errors.Is(err, errOver) {
 		return r, "", err
 	}
 	if killed = killedTimeout; ctx.Err() != nil {
@@ -196,7 +195,7 @@ func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
 	defer cancel()
-	if r, err = b.await(late, reply); late.Err() != nil {
+	if r, err = b.await(late, reply); errors.Is(err, errOver) {
 		_ = b.Close() // what cannot be ended in the box ends with it
 	}
 	return r, killed, err
@@ -210,13 +209,13 @@ func (b *Box) expect(id int64) <-chan boxinit.Reply {
 	return call
 }
 
-// await waits for a reply. Its error is the init's, the end of the box, or that ctx is over.
+// await waits for a reply. Its error is the init's, [errGone], or [errOver].
 func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Reply, error) {
 	select {
 	case r := <-call:
 		return r, answered(r)
 	case <-ctx.Done():
-		return boxinit.Reply{}, context.Cause(ctx)
+		return boxinit.Reply{}, errOver
 	case <-b.gone:
 	}
 	select {
@@ -226,6 +225,9 @@ func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Rep
 		return boxinit.Reply{}, errGone
 	}
 }
+
+// errOver is the answer of await when its ctx was over first.
+var errOver = errors.New("no answer in time")
 
 var errGone = fmt.Errorf("the box has ended: %w", os.ErrClosed)
 

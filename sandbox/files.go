@@ -52,7 +52,7 @@ func OpenFiles(p Policy) (*Files, error) {
 	if resolved, err := filepath.EvalSymlinks(p.View); err == nil && resolved != p.View {
 		f.views = append(f.views, resolved)
 	}
-	for _, h := range p.Hidden {
+	for _, h := range slices.Concat(p.Hidden, secrets(p.Env)) {
 		h = filepath.Clean(h)
 		for _, view := range f.views {
 			if below, ok := strings.CutPrefix(h, view+"/"); ok {

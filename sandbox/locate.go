@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ type place struct {
 	held []*os.Root
 }
 
-func (p *place) path() string { return path.Join(append(append([]string{}, p.done...), p.base)...) }
+func (p *place) path() string { return joined(p.done, p.base) }
 
 func (p *place) close() {
 	for _, r := range p.held {
@@ -61,7 +62,7 @@ func (f *Files) locate(name string, mode lookupMode) (*place, error) {
 	}
 	w := &walk{files: f, rest: strings.Split(name, "/")}
 	base, err := w.run(mode)
-	if err == nil && f.isHidden(path.Join(append(append([]string{}, w.done...), base)...)) {
+	if err == nil && f.isHidden(joined(w.done, base)) {
 		err = fs.ErrNotExist
 	}
 	p := &place{dir: w.dir(), base: base, done: w.done, held: w.held}
@@ -84,7 +85,7 @@ func (w *walk) run(mode lookupMode) (base string, err error) {
 	for len(w.rest) > 0 {
 		step := w.rest[0]
 		w.rest = w.rest[1:]
-		last := strings.Trim(strings.Join(w.rest, ""), "./") == "" && !contains(w.rest, "..")
+		last := !slices.ContainsFunc(w.rest, func(e string) bool { return e != "" && e != "." })
 		switch step {
 		case "", ".":
 			continue
@@ -114,17 +115,8 @@ func (w *walk) run(mode lookupMode) (base string, err error) {
 	return ".", nil
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
-}
-
 func (w *walk) enter(name string, want fs.FileInfo) error {
-	if w.files.isHidden(path.Join(append(append([]string{}, w.done...), name)...)) {
+	if w.files.isHidden(joined(w.done, name)) {
 		return fs.ErrNotExist
 	}
 	next, err := w.dir().OpenRoot(name)
@@ -177,7 +169,7 @@ func (w *walk) link(name string) error {
 
 // make makes a folder on the way to a file that is going to be written.
 func (w *walk) make(name string) error {
-	if err := w.files.mayWrite(append(append([]string{}, w.done...), name)); err != nil {
+	if err := w.files.mayWrite(joined(w.done, name)); err != nil {
 		return err
 	}
 	if err := w.dir().Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -194,6 +186,10 @@ func (w *walk) make(name string) error {
 		return err
 	}
 	return w.enter(name, info)
+}
+
+func joined(done []string, name string) string {
+	return path.Join(path.Join(done...), name)
 }
 
 func outside(what string) error {

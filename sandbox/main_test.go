@@ -1,28 +1,220 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"skein/sandbox"
 )
 
+// helper selects what the test binary does instead of testing.
+const helper = "SANDBOX_TEST_HELPER"
+
 func TestMain(m *testing.M) {
 	if sandbox.IsInit() {
 		sandbox.Main()
 	}
+	if what := os.Getenv(helper); what != "" {
+		if err := help(what, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
-func need(t *testing.T, ok bool, why string) {
+// help is what programs of the tests' own do, inside of boxes and out.
+func help(what string, args []string) error {
+	ctx := context.Background()
+	switch what {
+	case "dial":
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		_, err = conn.Write([]byte("hello"))
+		return errors.Join(err, conn.Close())
+	case "open": // opens a box and says why not
+		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0]})
+		if err != nil {
+			return err
+		}
+		return box.Close()
+	case "hold": // holds a box with a process in it until it is killed
+		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0], Writable: true})
+		if err != nil {
+			return err
+		}
+		_, err = box.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", args[1]}})
+		return err
+	}
+	return errors.New("unknown helper " + what)
+}
+
+func need(t testing.TB, ok bool, why string) {
 	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("SKEIN_REQUIRE") == "all" {
+	switch {
+	case ok:
+	case os.Getenv("SKEIN_REQUIRE") == "all":
 		t.Fatal(why)
+	default:
+		t.Skip(why)
 	}
-	t.Skip(why)
+}
+
+func needProgram(t testing.TB, name string) {
+	t.Helper()
+	_, err := exec.LookPath(name)
+	need(t, err == nil, "no "+name+" on PATH")
+}
+
+// open opens a box that ends with the test, or skips the test where none can be had.
+func open(t testing.TB, p sandbox.Policy) *sandbox.Box {
+	t.Helper()
+	needProgram(t, "bash")
+	if p.Env == nil {
+		p.Env = sandbox.Environment(os.Environ())
+	}
+	box, err := sandbox.Open(t.Context(), p)
+	need(t, !errors.Is(err, sandbox.ErrNoBox), fmt.Sprint(err))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return box
+}
+
+type runner interface {
+	Run(ctx context.Context, c sandbox.Command) (sandbox.Output, error)
+}
+
+// sh runs a script and returns what it printed and its exit code.
+func sh(t testing.TB, in runner, script string, env ...string) (string, int) {
+	t.Helper()
+	o, err := in.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", script}, Env: env, Timeout: time.Minute, Merge: true})
+	if err != nil {
+		t.Fatalf("Run(%s) = %v", script, err)
+	}
+	return string(o.Combined), o.Exit
+}
+
+// must runs a script that has to succeed and returns what it printed.
+func must(t testing.TB, in runner, script string, env ...string) string {
+	t.Helper()
+	out, exit := sh(t, in, script, env...)
+	if exit != 0 {
+		t.Fatalf("%s: exit %d, want 0; output:\n%s", script, exit, out)
+	}
+	return out
+}
+
+// outside runs scripts in dir without a box: what fails in a box has to work there.
+func outside(t testing.TB, dir string) *sandbox.Bare {
+	t.Helper()
+	bare := &sandbox.Bare{Dir: dir, Env: append(sandbox.Environment(os.Environ()), hermetic...)}
+	t.Cleanup(func() { _ = bare.Close() })
+	return bare
+}
+
+// hermetic keeps the machine's git configuration out of tests.
+var hermetic = []string{
+	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.org",
+}
+
+// repository makes a folder with a commit in it and returns its path.
+func repository(t testing.TB) string {
+	t.Helper()
+	needProgram(t, "git")
+	dir := t.TempDir()
+	must(t, outside(t, dir), `git init -q -b main && echo first > README.md && mkdir sub && echo x > sub/f && git add . && git commit -qm first`)
+	return dir
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// self puts this program into dir, where boxes see it, and returns its path.
+func self(t testing.TB, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	to := filepath.Join(dir, "self")
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// alive counts the processes of this machine whose command line holds mark.
+func alive(t testing.TB, mark string) int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, p := range paths {
+		if text, err := os.ReadFile(p); err == nil && strings.Contains(string(text), mark) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits for something that the kernel does in its own time.
+func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
 }

@@ -27,7 +27,7 @@ func planFor(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	spec := boxinit.Spec{Mounts: system(), Links: links()}
+	spec := boxinit.Spec{View: view, Mounts: system(), Links: links()}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.Workspace); err != nil {
 		return none, err
 	}
@@ -210,7 +210,7 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 			}
 			target = filepath.Join(view, target)
 		}
-		if target == "/" || within(view, target) && target != view && shown[target] || target == view {
+		if target == "/" || target == view || shown[target] && !within(target, view) {
 			return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
 		}
 		if below, ok := strings.CutPrefix(target, view+"/"); ok {

@@ -22,7 +22,7 @@ func (f *Files) WriteFile(name string, data []byte, perm fs.FileMode) error {
 }
 
 func (f *Files) writeFile(name string, data []byte, perm fs.FileMode) error {
-	if err := f.mayWrite(strings.Split(name, "/")); err != nil {
+	if err := f.mayWrite(name); err != nil {
 		return err
 	}
 	at, err := f.locate(name, create)
@@ -30,7 +30,7 @@ func (f *Files) writeFile(name string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	defer at.close()
-	if err := f.mayWrite(strings.Split(at.path(), "/")); err != nil {
+	if err := f.mayWrite(at.path()); err != nil {
 		return err
 	}
 	old, err := at.dir.Lstat(at.base)
@@ -48,11 +48,11 @@ func (f *Files) writeFile(name string, data []byte, perm fs.FileMode) error {
 }
 
 // mayWrite refuses what this policy, or every policy, keeps from file tools.
-func (f *Files) mayWrite(elements []string) error {
+func (f *Files) mayWrite(name string) error {
 	if !f.writable {
 		return &refusal{"the workspace is read-only here", "report what should be changed instead", fs.ErrPermission}
 	}
-	for _, e := range elements {
+	for e := range strings.SplitSeq(name, "/") {
 		if slices.ContainsFunc(closed, func(c string) bool { return strings.EqualFold(c, e) }) {
 			return &refusal{"nothing below " + e + " may be written", "write somewhere else", fs.ErrPermission}
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -182,12 +183,19 @@ func (b *builder) layered(lower int, m Mount) error {
 // hide puts an empty folder or file over target. What is absent, or cannot be reached
 // even with the privileges of this stage, has nothing to hide.
 func (b *builder) hide(target string) error {
-	info, err := os.Lstat(target)
+	named := target
+	target, err := filepath.EvalSymlinks(named)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Lstat(target)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
 		return nil
 	case err != nil:
 		return err
+	case target != named && strings.HasPrefix(b.spec.View+"/", strings.TrimSuffix(target, "/")+"/"):
+		return errors.New("it is a link to what the box shows")
 	case info.IsDir():
 		return b.tmpfs(Mount{Target: target, Mode: 0o555})
 	}

@@ -3,6 +3,7 @@ package boxinit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -39,6 +40,11 @@ func setup() {
 }
 
 func becomeServer(control socket) error {
+	// Whoever started skein may have left descriptors open in it, and through one of them
+	// a command could write outside.
+	if err := unix.CloseRange(ControlFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close inherited descriptors: %w", err)
+	}
 	var spec Spec
 	if _, err := control.receive(&spec); err != nil {
 		return fmt.Errorf("read the policy: %w", err)

@@ -121,7 +121,7 @@ func (s *server) start(m message) (*command, error) {
 	program, argv := "/proc/self/exe", append([]string{Name}, m.Argv...)
 	if !m.Self {
 		argv = m.Argv
-		if program, err = lookPath(argv[0], m.Dir, m.Env); err != nil {
+		if program, err = LookPath(argv[0], m.Dir, m.Env); err != nil {
 			return nil, err
 		}
 	}

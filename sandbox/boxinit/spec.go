@@ -39,7 +39,8 @@ type Spec struct {
 	Mounts []Mount // attached in this order: a folder before what is below it
 	Links  []Link
 	Files  []File
-	UID    int // user of the commands, as on the host
+	View   string // where the workspace is
+	UID    int    // user of the commands, as on the host
 	GID    int
 	Switch bool // the init is root and must become UID
 }

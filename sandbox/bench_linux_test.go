@@ -1,0 +1,60 @@
+package sandbox_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"skein/sandbox"
+)
+
+// BenchmarkExec compares a command in an open box with a bare one, at the median.
+func BenchmarkExec(b *testing.B) {
+	box, bare := open(b, sandbox.Policy{Workspace: b.TempDir()}), outside(b, b.TempDir())
+	c := sandbox.Command{Argv: []string{"bash", "-c", "true"}}
+	var in, out []time.Duration
+	for b.Loop() {
+		out = append(out, timed(b, func(ctx context.Context) error { _, err := bare.Run(ctx, c); return err }))
+		in = append(in, timed(b, func(ctx context.Context) error { _, err := box.Run(ctx, c); return err }))
+	}
+	b.ReportMetric(float64(median(in))/float64(median(out)), "x-bare")
+	b.ReportMetric(float64(median(in).Microseconds()), "µs-box")
+	b.ReportMetric(float64(median(out).Microseconds()), "µs-bare")
+}
+
+// BenchmarkOpen opens and closes a box, in bare commands at the median.
+func BenchmarkOpen(b *testing.B) {
+	open(b, sandbox.Policy{Workspace: b.TempDir()}) // or skip
+	bare, dir := outside(b, b.TempDir()), b.TempDir()
+	var opened, closed, one []time.Duration
+	for b.Loop() {
+		one = append(one, timed(b, func(ctx context.Context) error {
+			_, err := bare.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", "true"}})
+			return err
+		}))
+		var box *sandbox.Box
+		opened = append(opened, timed(b, func(ctx context.Context) (err error) {
+			box, err = sandbox.Open(ctx, sandbox.Policy{Workspace: dir})
+			return err
+		}))
+		closed = append(closed, timed(b, func(context.Context) error { return box.Close() }))
+	}
+	b.ReportMetric(float64(median(opened))/float64(median(one)), "x-bare")
+	b.ReportMetric(float64(median(opened).Microseconds()), "µs-open")
+	b.ReportMetric(float64(median(closed).Microseconds()), "µs-close")
+}
+
+func timed(b *testing.B, f func(context.Context) error) time.Duration {
+	b.Helper()
+	start := time.Now()
+	if err := f(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}

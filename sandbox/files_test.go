@@ -1,0 +1,316 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"skein/sandbox"
+)
+
+func files(t testing.TB, p sandbox.Policy) *sandbox.Files {
+	t.Helper()
+	f, err := sandbox.OpenFiles(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return f
+}
+
+func link(t testing.TB, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesRead(t *testing.T) {
+	dir, view, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "a/b/file"), "content")
+	write(t, filepath.Join(dir, ".skein/state"), "hidden")
+	write(t, filepath.Join(elsewhere, "secret"), "secret")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	link(t, "b/file", in("a/relative"))
+	link(t, "../a/b/../../a/b/file", in("a/dotted"))
+	link(t, view+"/a/b/file", in("absolute"))
+	link(t, view+"/a", in("folder"))
+	link(t, view+"/folder/b/../relative", in("chain"))
+	link(t, view, in("root"))
+	link(t, dir+"/a/b/file", in("by host path"))
+	link(t, view+"-not/secret", in("sibling"))
+	link(t, filepath.Join(elsewhere, "secret"), in("out"))
+	link(t, elsewhere, in("outdir"))
+	link(t, "../"+filepath.Base(filepath.Dir(elsewhere)), in("up"))
+	link(t, "/proc/self/environ", in("proc"))
+	link(t, "loop", in("loop"))
+	link(t, ".skein/state", in("to hidden"))
+	link(t, "nothing", in("dangling"))
+	link(t, "/dev/zero", in("device"))
+	if err := syscall.Mkfifo(in("fifo"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := files(t, sandbox.Policy{Workspace: dir, View: view, Hidden: []string{".skein"}})
+	for _, row := range []struct {
+		name string
+		want error // nil: it reads as content
+	}{
+		{"a/b/file", nil},
+		{"./a//b/./file", nil},
+		{"a/../a/b/file", nil},
+		{"a/relative", nil},
+		{"a/dotted", nil},
+		{"absolute", nil},
+		{"folder/b/file", nil},
+		{"chain", nil},
+		{"root/a/b/file", nil},
+		{"by host path", sandbox.ErrOutside},
+		{"sibling", sandbox.ErrOutside},
+		{"out", sandbox.ErrOutside},
+		{"outdir/secret", sandbox.ErrOutside},
+		{"up", sandbox.ErrOutside},
+		{"proc", sandbox.ErrOutside},
+		{"device", sandbox.ErrOutside},
+		{"..", sandbox.ErrOutside},
+		{"a/../../x", sandbox.ErrOutside},
+		{"/etc/passwd", sandbox.ErrOutside},
+		{"loop", fs.ErrInvalid},
+		{"fifo", fs.ErrInvalid},
+		{"a/b/file/x", fs.ErrInvalid},
+		{"", fs.ErrInvalid},
+		{"a\x00b", fs.ErrInvalid},
+		{".skein/state", fs.ErrNotExist},
+		{"to hidden", fs.ErrNotExist},
+		{"dangling", fs.ErrNotExist},
+		{"a/b/absent", fs.ErrNotExist},
+	} {
+		text, err := fs.ReadFile(f, row.name)
+		if !errors.Is(err, row.want) || err == nil && string(text) != "content" {
+			t.Errorf("ReadFile(%q) = %q, %v, want %v", row.name, text, err, row.want)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "open "+row.name+": ") {
+			t.Errorf("ReadFile(%q): %q does not name the path first", row.name, err)
+		}
+	}
+	var names []string
+	err := fs.WalkDir(f, ".", func(path string, d fs.DirEntry, err error) error {
+		if d.Type().IsRegular() || d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if want := []string{".", "a", "a/b", "a/b/file"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("WalkDir = %q, %v, want %q", names, err, want)
+	}
+	if info, err := f.Lstat("out"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("Lstat(out) = %v, %v, want the link itself", info, err)
+	}
+	if target, err := f.ReadLink("folder"); err != nil || target != view+"/a" {
+		t.Errorf("ReadLink(folder) = %q, %v, want %q", target, err, view+"/a")
+	}
+}
+
+func TestFilesWrite(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write(t, in("script"), "old")
+	write(t, in("target"), "old")
+	write(t, in(".git/config"), "git")
+	if err := os.Chmod(in("script"), 0o751); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(in("script"), in("other")); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "target", in("soft"))
+	link(t, dir+"/made/by/link", in("to new"))
+	link(t, ".git", in("git"))
+	link(t, t.TempDir()+"/x", in("out"))
+	if err := syscall.Mkfifo(in("fifo"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(in("sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := files(t, sandbox.Policy{Workspace: dir, Writable: true})
+	for _, row := range []struct {
+		name string
+		want error
+		at   string // where the content is to be found
+		perm fs.FileMode
+	}{
+		{"script", nil, "script", 0o751},
+		{"soft", nil, "target", 0o644},
+		{"to new", nil, "made/by/link", 0o600},
+		{"new/deep/file", nil, "new/deep/file", 0o600},
+		{".git/config", fs.ErrPermission, "", 0},
+		{".GIT/config", fs.ErrPermission, "", 0},
+		{"sub/.git/hooks/x", fs.ErrPermission, "", 0},
+		{"git/config", fs.ErrPermission, "", 0},
+		{".skein/config.yaml", fs.ErrPermission, "", 0},
+		{"out", sandbox.ErrOutside, "", 0},
+		{"../x", sandbox.ErrOutside, "", 0},
+		{"fifo", fs.ErrInvalid, "", 0},
+		{"sub", fs.ErrInvalid, "", 0},
+		{".", fs.ErrInvalid, "", 0},
+		{"script/x", fs.ErrInvalid, "", 0},
+	} {
+		err := f.WriteFile(row.name, []byte("new "+row.name), 0o600)
+		if !errors.Is(err, row.want) {
+			t.Errorf("WriteFile(%q) = %v, want %v", row.name, err, row.want)
+		}
+		var hint interface{ Hint() string }
+		if err != nil && (!errors.As(err, &hint) || hint.Hint() == "") {
+			t.Errorf("WriteFile(%q) = %v: no hint", row.name, err)
+		}
+		if row.at == "" || err != nil {
+			continue
+		}
+		if got := read(t, in(row.at)); got != "new "+row.name {
+			t.Errorf("after WriteFile(%q) %s holds %q", row.name, row.at, got)
+		}
+		if info, err := os.Stat(in(row.at)); err != nil || info.Mode() != row.perm {
+			t.Errorf("after WriteFile(%q) %s has mode %v, %v, want %v", row.name, row.at, info.Mode(), err, row.perm)
+		}
+	}
+	if got := read(t, in("other")) + read(t, in(".git/config")); got != "oldgit" {
+		t.Errorf("the other name of a hard link and .git/config hold %q, want them as they were", got)
+	}
+	if target, err := os.Readlink(in("soft")); err != nil || target != "target" {
+		t.Errorf("the link that was written through is %q, %v", target, err)
+	}
+	leftovers(t, dir)
+}
+
+func TestFilesOfAReader(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "f"), "old")
+	f := files(t, sandbox.Policy{Workspace: dir})
+	for _, name := range []string{"f", "new", "deep/new"} {
+		if err := f.WriteFile(name, []byte("x"), 0o644); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "read-only") {
+			t.Errorf("WriteFile(%q) = %v, want a refusal that says read-only", name, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || read(t, filepath.Join(dir, "f")) != "old" {
+		t.Errorf("the workspace of a reader changed: %v, %v", entries, err)
+	}
+}
+
+// A write that fails leaves the old content and nothing of its own.
+func TestFailedWriteChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	write(t, path, "old")
+	f := files(t, sandbox.Policy{Workspace: dir, Writable: true})
+	// Real writes that really fail: files of this process may not grow beyond 1 KiB.
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	small := syscall.Rlimit{Cur: 1024, Max: was.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+		t.Fatal(err)
+	}
+	err := f.WriteFile("f", bytes.Repeat([]byte("x"), 4096), 0o644)
+	if e := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was); e != nil {
+		t.Fatal(e)
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("WriteFile = %v, want EFBIG", err)
+	}
+	if got := read(t, path); got != "old" {
+		t.Errorf("the file holds %q, want the old content", got)
+	}
+	leftovers(t, dir)
+}
+
+// Nobody sees a part of a file that is being written.
+func TestWritesAreAtomic(t *testing.T) {
+	dir := t.TempDir()
+	f := files(t, sandbox.Policy{Workspace: dir, Writable: true})
+	contents := [][]byte{bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<17)}
+	if err := f.WriteFile("f", contents[0], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(stop)
+		for i := range 20 {
+			if err := f.WriteFile("f", contents[i%2], 0o644); err != nil {
+				t.Errorf("WriteFile = %v", err)
+			}
+		}
+	})
+	for done := false; !done; {
+		select {
+		case <-stop:
+			done = true
+		default:
+		}
+		got, err := fs.ReadFile(f, "f")
+		if err == nil && !bytes.Equal(got, contents[0]) && !bytes.Equal(got, contents[1]) {
+			t.Fatalf("ReadFile = %d bytes, neither the old content nor the new", len(got))
+		}
+		var refused interface{ Hint() string }
+		if err != nil && !errors.As(err, &refused) { // it changed while it was opened
+			t.Fatalf("ReadFile = %v", err)
+		}
+	}
+	wg.Wait()
+}
+
+// A command that swaps a folder for a link to .git wins nothing.
+func TestSwappedFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".git/config"), "git")
+	write(t, filepath.Join(dir, "real/config"), "real")
+	link(t, ".git", filepath.Join(dir, "link"))
+	f := files(t, sandbox.Policy{Workspace: dir, Writable: true})
+	stop := time.Now().Add(300 * time.Millisecond)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for time.Now().Before(stop) { // x is in turn the folder and the link
+			for _, from := range []string{"real", "link"} {
+				_ = os.Rename(filepath.Join(dir, from), filepath.Join(dir, "x"))
+				_ = os.Rename(filepath.Join(dir, "x"), filepath.Join(dir, from))
+			}
+		}
+	})
+	written := 0
+	for time.Now().Before(stop) {
+		if f.WriteFile("x/config", []byte("swapped"), 0o644) == nil {
+			written++
+		}
+	}
+	wg.Wait()
+	if got := read(t, filepath.Join(dir, ".git/config")); got != "git" {
+		t.Fatalf(".git/config holds %q after %d writes", got, written)
+	}
+}
+
+func leftovers(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if strings.HasPrefix(d.Name(), ".skein-") {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

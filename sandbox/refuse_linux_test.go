@@ -1,0 +1,111 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skein/sandbox"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	linked := t.TempDir()
+	if err := os.Symlink(dir, filepath.Join(linked, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "file"), "")
+	for _, row := range []struct {
+		policy sandbox.Policy
+		want   string
+	}{
+		{sandbox.Policy{}, "no workspace"},
+		{sandbox.Policy{Workspace: dir + "/absent"}, "no such file"},
+		{sandbox.Policy{Workspace: dir + "/file"}, "not a folder"},
+		{sandbox.Policy{Workspace: dir, View: "relative"}, "relative"},
+		{sandbox.Policy{Workspace: dir, View: "/"}, "the box needs"},
+		{sandbox.Policy{Workspace: dir, View: "/tmp"}, "the box needs"},
+		{sandbox.Policy{Workspace: dir, View: "/proc/self"}, "the box needs"},
+		{sandbox.Policy{Workspace: dir, View: "/nowhere/at/all"}, "no such file"},
+		{sandbox.Policy{Workspace: dir, Hidden: []string{"../x"}}, "leaves the workspace"},
+		{sandbox.Policy{Workspace: dir, Hidden: []string{"."}}, "covers"},
+		{sandbox.Policy{Workspace: dir, ReadOnly: []sandbox.Mount{{Host: dir, Path: filepath.Dir(dir)}}}, "cover the workspace"},
+		{sandbox.Policy{Workspace: dir, GitDir: dir + "/absent"}, "no such file"},
+		{sandbox.Policy{Workspace: linked, Writable: true}, "symbolic link"},
+	} {
+		box, err := sandbox.Open(t.Context(), row.policy)
+		if err == nil {
+			_ = box.Close()
+		}
+		var hint interface{ Hint() string }
+		if err == nil || !strings.Contains(err.Error(), row.want) || errors.Is(err, sandbox.ErrNoBox) || !errors.As(err, &hint) {
+			t.Errorf("Open(%+v) = %v, want an error with a hint that says %q", row.policy, err, row.want)
+		}
+	}
+}
+
+// In a box there are no user namespaces to be had, so no box either: a real refusal.
+func TestOpenSaysWhyThereIsNoBox(t *testing.T) {
+	dir := t.TempDir()
+	program := self(t, dir)
+	box := open(t, sandbox.Policy{Workspace: dir})
+	if err := exec.CommandContext(t.Context(), program, "-test.run=^$").Run(); err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	out, exit := sh(t, box, helper+"=open "+program+" .")
+	if exit != 1 || !strings.Contains(out, "no box on this system: tried namespaces: ") || !strings.Contains(out, "no space left on device") {
+		t.Errorf("opening a box in a box: exit %d, %q, want exit 1 and the kernel's answer", exit, out)
+	}
+	box2, err := sandbox.Open(t.Context(), sandbox.Policy{Workspace: dir, Init: "/bin/false"})
+	if !errors.Is(err, sandbox.ErrNoBox) {
+		t.Errorf("Open with an init that ends = %v, want ErrNoBox", err)
+	}
+	if err == nil {
+		_ = box2.Close()
+	}
+	if _, err := sandbox.Open(t.Context(), sandbox.Policy{Workspace: dir, Init: "/nowhere"}); !errors.Is(err, sandbox.ErrNoBox) {
+		t.Errorf("Open without an init = %v, want ErrNoBox", err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	open(t, sandbox.Policy{Workspace: t.TempDir()}) // or skip
+	if err := sandbox.Probe(t.Context()); err != nil {
+		t.Errorf("Probe = %v, want nil where a box can be opened", err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "plain"), "no program")
+	for name, in := range map[string]runner{"box": open(t, sandbox.Policy{Workspace: dir}), "bare": outside(t, dir)} {
+		for _, row := range []struct {
+			command sandbox.Command
+			want    error
+		}{
+			{sandbox.Command{Argv: []string{"no-such-program"}}, os.ErrNotExist},
+			{sandbox.Command{Argv: []string{"./absent"}}, os.ErrNotExist},
+			{sandbox.Command{Argv: []string{"./plain"}}, os.ErrPermission},
+			{sandbox.Command{Argv: []string{"true"}, Dir: "absent"}, os.ErrNotExist},
+			{sandbox.Command{Argv: []string{"true"}, Dir: "../.."}, sandbox.ErrOutside},
+			{sandbox.Command{Argv: []string{"true"}, Dir: "/etc"}, sandbox.ErrOutside},
+			{sandbox.Command{}, nil},
+		} {
+			_, err := in.Run(t.Context(), row.command)
+			if err == nil || row.want != nil && !errors.Is(err, row.want) {
+				t.Errorf("%s: Run(%v) = %v, want %v", name, row.command, err, row.want)
+			}
+		}
+	}
+}
+
+// The whole suite again as an ordinary user: what root may do says little about others.
+func TestAsNobody(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("this is the run as an ordinary user")
+	}
+	asNobody(t)
+}

@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// secretsOfHome are hidden below every home folder known to belong to the user.
+var secretsOfHome = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".vault-token",
+	".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".config/gcloud", ".config/op",
+	".config/containers", ".config/rclone", ".config/doctl", ".config/skein",
+	".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".terraform.d",
+	".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".local/share/skein", ".local/state/skein", ".cache/skein",
+	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".local/share/fish/fish_history",
+	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+	".config/opera", ".config/vivaldi", "snap/firefox", "snap/chromium", ".var/app",
+}
+
+// secretsOfSystem are patterns. To a user who is root on the host, file modes hide nothing.
+var secretsOfSystem = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
+	"/etc/ssh/ssh_host_*_key", "/etc/ssl/private", "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes",
+	"/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/sss", "/var/spool", "/var/tmp", "/var/run", "/boot", "/sys/kernel/debug",
+	"/sys/kernel/tracing", "/sys/firmware", "/sys/fs/bpf",
+}
+
+// socketVariables name sockets and files of agents in the environment of this process.
+var socketVariables = []string{"SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "KUBECONFIG", "NETRC"}
+
+// secrets lists the host paths that no box shows, whether they exist or not.
+//
+// What the policy says of the user's home is not trusted alone: a policy that forgot it
+// would show the keys. Hence this process's own environment and the user database count too.
+func secrets(env []string) []string {
+	homes := []string{lookup(env, "HOME"), os.Getenv("HOME")}
+	if u, err := user.Current(); err == nil {
+		homes = append(homes, u.HomeDir)
+	}
+	var list []string
+	for _, home := range homes {
+		if !filepath.IsAbs(home) {
+			continue
+		}
+		for _, name := range secretsOfHome {
+			list = append(list, filepath.Join(home, name))
+		}
+	}
+	for _, pattern := range secretsOfSystem {
+		found, _ := filepath.Glob(pattern) // the patterns are well formed
+		list = append(list, found...)
+	}
+	for _, name := range socketVariables {
+		list = append(list, socketPlaces(os.Getenv(name), homes)...)
+	}
+	for i, path := range list {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			list[i] = resolved
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// socketPlaces finds the paths in the value of a variable: as it is, behind unix: or
+// unix:path=, in a list. The folder of each is hidden as well, unless it holds more than that.
+func socketPlaces(value string, homes []string) (paths []string) {
+	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ',' || r == ';' || r == '=' }) {
+		path := filepath.Clean(part)
+		if !filepath.IsAbs(path) || path == "/" {
+			continue
+		}
+		paths = append(paths, path)
+		dir := filepath.Dir(path)
+		broad := slices.Contains([]string{"/", "/etc", "/usr", "/var", "/home", "/opt", "/srv", "/mnt", "/var/lib"}, dir)
+		for _, home := range homes {
+			broad = broad || home != "" && (within(home, dir) || filepath.Dir(dir) == home && !strings.HasPrefix(filepath.Base(dir), "."))
+		}
+		if !broad {
+			paths = append(paths, dir)
+		}
+	}
+	return paths
+}
