@@ -199,8 +199,7 @@ func TestApplyKeepsAnEditMadeDuringIt(t *testing.T) {
 	l.write(l.root, "a", "a\n")
 	l.write(l.root, "b", "b\n")
 	l.commit()
-	var r *worktree.Repo
-	r = l.open(worktree.Options{Fault: func(at string) error {
+	r := l.open(worktree.Options{Fault: func(at string) error {
 		switch at {
 		case "before replace a":
 			l.write(l.root, "b", "user\n") // not replaced yet

@@ -142,7 +142,7 @@ func removeAll(folder string) error {
 	if os.RemoveAll(folder) == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(path, 0o700) // before the folder is read: WalkDir calls first
 		}

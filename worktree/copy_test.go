@@ -146,8 +146,15 @@ func TestHostileWriter(t *testing.T) {
 	}{
 		{"filter, hooks and monitor", func(l *lab, c *worktree.Copy, spy string) {
 			for _, kv := range [][2]string{
-				{"filter.x.clean", spy}, {"filter.x.smudge", spy}, {"filter.x.process", spy}, {"filter.x.required", "true"},
-				{"core.fsmonitor", spy}, {"diff.x.command", spy}, {"diff.x.textconv", spy}, {"merge.x.driver", spy}, {"core.hooksPath", c.GitDir},
+				{"filter.x.clean", spy},
+				{"filter.x.smudge", spy},
+				{"filter.x.process", spy},
+				{"filter.x.required", "true"},
+				{"core.fsmonitor", spy},
+				{"diff.x.command", spy},
+				{"diff.x.textconv", spy},
+				{"merge.x.driver", spy},
+				{"core.hooksPath", c.GitDir},
 			} {
 				l.gitIn(c.Root, "config", kv[0], kv[1])
 			}
@@ -219,7 +226,7 @@ func TestHostileWriter(t *testing.T) {
 				}
 			}
 			left := map[string][]worktree.Left{
-				"encoding that cannot be":          {{Path: "bad", Reason: "failed to encode 'bad' from UTF-16 to UTF-8"}},
+				"encoding that cannot be":          {{Path: "bad", Reason: "BOM is required in 'bad' if encoded as UTF-16"}},
 				"nested repository with a monitor": {{Path: "nested", Reason: worktree.LeftNested}},
 				"secrets, big files, names of git's": {
 					{Path: "big", Reason: worktree.LeftTooLarge},

@@ -79,7 +79,7 @@ func (e *gitError) Error() string {
 // reason is the first line of what git says that is no hint.
 func (e *gitError) reason() string {
 	for line := range strings.Lines(e.stderr) {
-		if text, ok := strings.CutPrefix(line, "error: "); ok {
+		if kind, text, ok := strings.Cut(line, ": "); ok && (kind == "error" || kind == "fatal") {
 			return strings.TrimSpace(text)
 		}
 	}

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -179,17 +178,4 @@ func (c *Copy) reclaim(ctx context.Context) (Recovered, error) {
 		return rec, os.WriteFile(filepath.Join(c.folder, copyKept), nil, 0o600)
 	}
 	return rec, c.Remove(ctx)
-}
-
-// readLease reads what a lease file says; nothing where it says nothing.
-func readLease(path string) leaseText {
-	var t leaseText
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &t)
-	}
-	if err != nil {
-		return leaseText{}
-	}
-	return t
 }

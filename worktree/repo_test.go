@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"skein/worktree"
@@ -24,6 +26,35 @@ func need(t *testing.T, ok bool, why string) {
 	default:
 		t.Skip(why)
 	}
+}
+
+// ordinary runs the test as an ordinary user, in a process of its own, where this one
+// is root's; root reads and writes everything. It reports whether it did.
+func ordinary(t *testing.T) bool {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return false
+	}
+	dir, err := os.MkdirTemp("", "ordinary") // not t.TempDir, which only root may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(dir+"/test", program, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	cmd := exec.CommandContext(t.Context(), dir+"/test", "-test.run=^"+t.Name()+"$")
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("as an ordinary user: %v\n%s", err, out)
+	}
+	return true
 }
 
 // A lab is a repository of its own for one test, with nobody's configuration.
@@ -239,11 +270,14 @@ func (l *lab) files(root string, skip ...string) map[string]string {
 	return found
 }
 
-// same compares two such descriptions.
-func same(t interface {
+// A reporter is a *testing.T or a *rapid.T.
+type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
-}, what string, got, want map[string]string) {
+}
+
+// same compares two such descriptions.
+func same(t reporter, what string, got, want map[string]string) {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(got))
 	for name := range want {

@@ -2,13 +2,10 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // A Tree is a directory under git that can be snapshot and applied to: the user's, or
@@ -165,140 +162,4 @@ func (r *Repo) count(ctx context.Context, from, to string) (int, error) {
 	}
 	out, err := r.git.run(ctx, r.ours(), nil, args...)
 	return len(slices.DeleteFunc(fields(out), ours)), err
-}
-
-// hold makes the snapshot independent of what the user does to their index, branches
-// and objects: all of it that HEAD does not hold is packed into our store, and one ref
-// of theirs keeps HEAD. That ref stays where the first snapshot of the run put it, and
-// later ones are packed against the same commit.
-func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !t.copied {
-		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
-			return err
-		}
-		revs := s.Commit + "\n"
-		if r.head != "" {
-			revs += "^" + r.head + "\n"
-		}
-		if _, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs",
-			filepath.Join(r.objects(), "pack", "pack")); err != nil {
-			return err
-		}
-		if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
-			return err
-		}
-	}
-	r.bases++
-	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), s.Commit)
-	return err
-}
-
-// holdHeadLocked puts the run's ref on the commit the user is on, once.
-func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
-	if r.head != "" || head == "" || r.store != r.stores()[0] {
-		return nil
-	}
-	ref := r.id.ref("head")
-	old, err := r.git.line(ctx, r.tree.at, "rev-parse", "-q", "--verify", ref)
-	if err == nil { // from an earlier life of this run
-		r.head = old
-		return nil
-	}
-	if exitOf(err) != 1 {
-		return err
-	}
-	_, err = r.git.run(ctx, r.tree.at, nil, "update-ref", ref, head)
-	if err == nil {
-		r.head = head
-	}
-	return err
-}
-
-// Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
-// directory: it outlives the run.
-func (r *Repo) Keep(ctx context.Context, ch Change, name string) (string, error) {
-	if err := checkName("change", name); err != nil {
-		return "", fmt.Errorf("keep change: %w", err)
-	}
-	ref := r.id.ref("kept/" + name)
-	if err := r.begin(ctx); err != nil {
-		return "", fmt.Errorf("keep change %s: %w", name, err)
-	}
-	if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", ref, ch.Commit); err != nil {
-		return "", fmt.Errorf("keep change %s: %w", name, err)
-	}
-	return ref, nil
-}
-
-// Diff is the unified diff between two commits.
-func (r *Repo) Diff(ctx context.Context, from, to string) (string, error) {
-	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to)
-	if err != nil {
-		return "", fmt.Errorf("diff: %w", err)
-	}
-	return string(out), nil
-}
-
-// Close ends the run: copies that hold nothing are removed, the work in others is kept
-// on a ref first, the run's refs go unless anything is kept. It may be called twice.
-func (r *Repo) Close(ctx context.Context) error {
-	r.mu.Lock()
-	if r.lease == nil {
-		r.mu.Unlock()
-		return nil
-	}
-	var left []*Copy
-	for _, c := range r.copies {
-		left = append(left, c)
-	}
-	r.mu.Unlock()
-	var errs []error
-	for _, c := range left {
-		_, err := c.reclaim(ctx)
-		errs = append(errs, err)
-	}
-	errs = append(errs, r.end(ctx, r.id))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lease.release()
-	r.lease, r.head = nil, ""
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close worktrees: %w", err)
-	}
-	return nil
-}
-
-// end removes what a run leaves: its refs unless it keeps something, and its folder
-// unless copies or unfinished ledgers are still there. The caller has its lease.
-func (r *Repo) end(ctx context.Context, id runID) error {
-	refs, err := r.git.line(ctx, r.ours(), "for-each-ref", "--format=%(refname)", id.ref(""))
-	if err != nil {
-		return err
-	}
-	names := strings.Fields(refs)
-	kept := slices.ContainsFunc(names, func(ref string) bool { return strings.HasPrefix(ref, id.ref("kept/")) })
-	folder := filepath.Join(r.store, "runs", id.folder())
-	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
-	_ = syscall.Rmdir(copies) // fails while copies are there, as it should
-	_, err = os.Lstat(copies)
-	busy := err == nil
-	if !kept && !busy {
-		for _, ref := range names {
-			if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", "-d", ref); err != nil {
-				return err
-			}
-		}
-		if r.stores()[0] == r.store {
-			if _, err := r.git.run(ctx, r.tree.at, nil, "update-ref", "-d", id.ref("head")); err != nil {
-				return err
-			}
-		}
-	}
-	ledgers, err := filepath.Glob(filepath.Join(folder, "apply-*", ledgerName))
-	if err != nil || len(ledgers) > 0 || busy {
-		return err
-	}
-	return os.RemoveAll(folder)
 }

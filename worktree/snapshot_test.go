@@ -1,12 +1,16 @@
 package worktree_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"skein/worktree"
 )
@@ -86,6 +90,7 @@ func TestOpenWritesNothing(t *testing.T) {
 }
 
 func TestSnapshotNamesWhatItLeavesOut(t *testing.T) {
+	ordinary(t) // and then as root, too
 	l := newLab(t)
 	l.write(l.root, "big-known", "small\n")
 	l.write(l.root, ".skein/tracked", "tracked\n")
@@ -239,10 +244,18 @@ func TestUsersGitEnvironmentIsIgnored(t *testing.T) {
 	want := l.files(l.root)
 	trace := t.TempDir() + "/trace"
 	for _, kv := range [][2]string{
-		{"GIT_DIR", "/nowhere"}, {"GIT_WORK_TREE", "/nowhere"}, {"GIT_INDEX_FILE", "/nowhere/index"},
-		{"GIT_OBJECT_DIRECTORY", "/nowhere"}, {"GIT_NAMESPACE", "x"}, {"GIT_LITERAL_PATHSPECS", "x"},
-		{"GIT_CONFIG_COUNT", "1"}, {"GIT_CONFIG_KEY_0", "core.bare"}, {"GIT_CONFIG_VALUE_0", "true"},
-		{"GIT_TRACE", trace}, {"GIT_EXTERNAL_DIFF", "false"}, {"GIT_AUTHOR_DATE", "nonsense"},
+		{"GIT_DIR", "/nowhere"},
+		{"GIT_WORK_TREE", "/nowhere"},
+		{"GIT_INDEX_FILE", "/nowhere/index"},
+		{"GIT_OBJECT_DIRECTORY", "/nowhere"},
+		{"GIT_NAMESPACE", "x"},
+		{"GIT_LITERAL_PATHSPECS", "x"},
+		{"GIT_CONFIG_COUNT", "1"},
+		{"GIT_CONFIG_KEY_0", "core.bare"},
+		{"GIT_CONFIG_VALUE_0", "true"},
+		{"GIT_TRACE", trace},
+		{"GIT_EXTERNAL_DIFF", "false"},
+		{"GIT_AUTHOR_DATE", "nonsense"},
 	} {
 		t.Setenv(kv[0], kv[1])
 	}
@@ -400,7 +413,9 @@ func TestShallowCloneWithFilters(t *testing.T) {
 }
 
 func TestStoreInTheCacheWhereGitDirectoryIsClosed(t *testing.T) {
-	need(t, os.Getuid() != 0, "root can write everything: runs as an ordinary user")
+	if ordinary(t) {
+		return
+	}
 	l := newLab(t)
 	l.write(l.root, "a", "a\n")
 	l.commit()
@@ -412,4 +427,44 @@ func TestStoreInTheCacheWhereGitDirectoryIsClosed(t *testing.T) {
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
 	same(t, "tree", l.files(l.root), map[string]string{"a": `false "child\n"`})
 	l.close(r)
+}
+
+func TestCancelEndsGitAndItsFilters(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	pid := t.TempDir() + "/pid"
+	l.git("config", "filter.slow.clean", "echo $$ >"+pid+".new; mv "+pid+".new "+pid+"; exec sleep 60")
+	l.write(l.root, ".gitattributes", "slow filter=slow\n")
+	l.write(l.root, "slow", "x\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	r := l.open(worktree.Options{})
+	go func() { // waited for below
+		_, err := r.Tree().Snapshot(ctx)
+		ended <- err
+	}()
+	var id int
+	for deadline := time.Now().Add(10 * time.Second); id == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		text, _ := os.ReadFile(pid)
+		id, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	start := time.Now()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Snapshot = %v, want cancelled", err)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("Snapshot ended %v after it was cancelled, want 2s at most", took)
+	}
+	if id == 0 || alive(id) {
+		t.Errorf("filter %d still runs", id)
+	}
+	l.close(r)
+}
+
+// alive reports whether a process runs; one that nobody has waited for does not.
+func alive(id int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
 }

@@ -1,12 +1,9 @@
 package worktree
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,94 +33,6 @@ func (r *Repo) findStore() string {
 		}
 	}
 	return ""
-}
-
-// begin makes the store and takes the run's lease, once.
-func (r *Repo) begin(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lease != nil {
-		return nil
-	}
-	store := r.findStore()
-	if store == "" {
-		var errs []error
-		for _, dir := range r.stores() {
-			err := r.makeStore(dir)
-			if err == nil {
-				store = dir
-				break
-			}
-			errs = append(errs, err)
-		}
-		if store == "" {
-			return fmt.Errorf("make store: %w", errors.Join(errs...))
-		}
-	}
-	// Without the user's list of cut-off commits git would look for their parents.
-	if err := mirror(filepath.Join(r.common, "shallow"), filepath.Join(store, "shallow")); err != nil {
-		return fmt.Errorf("make store: %w", err)
-	}
-	// Between making the lease and locking it, Recover would take the run for dead.
-	guard, err := waitLock(ctx, filepath.Join(store, "lock"))
-	if err != nil {
-		return err
-	}
-	defer guard.release()
-	folder := filepath.Join(store, "runs", r.id.folder())
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make run folder: %w", err)
-	}
-	lease, err := tryLock(filepath.Join(folder, "lease"))
-	if err != nil {
-		return fmt.Errorf("take lease of %s/%s: %w", r.id.session, r.id.run, err)
-	}
-	text, err := json.Marshal(leaseText{Copies: bytePath(r.copiesFolder())})
-	if err == nil {
-		err = errors.Join(lease.file.Truncate(0), writeAt(lease.file, text))
-	}
-	if err != nil {
-		lease.release()
-		return fmt.Errorf("write lease: %w", err)
-	}
-	r.store, r.lease = store, lease
-	return nil
-}
-
-// leaseText is what a lease file says to whoever finds its run dead.
-type leaseText struct {
-	Copies bytePath // folder with the copies of the run
-}
-
-func writeAt(f *os.File, text []byte) error {
-	_, err := f.WriteAt(text, 0)
-	return err
-}
-
-// copiesFolder is where the copies of the run live.
-func (r *Repo) copiesFolder() string {
-	return filepath.Join(r.cache, "copies", filepath.Base(r.stores()[1])+"@"+r.id.folder())
-}
-
-func (r *Repo) runFolder() string { return filepath.Join(r.store, "runs", r.id.folder()) }
-
-// ours is the place for calls that need no working tree.
-func (r *Repo) ours() place { return place{dir: r.store, gitDir: r.store} }
-
-// objects is the folder that all our objects go to.
-func (r *Repo) objects() string { return filepath.Join(r.store, "objects") }
-
-// next is a name in the run folder that was not used before.
-func (r *Repo) next(kind string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		r.serial++
-		path := filepath.Join(r.runFolder(), fmt.Sprintf("%s-%d", kind, r.serial))
-		if _, err := os.Lstat(path); err != nil {
-			return path
-		}
-	}
 }
 
 // makeStore makes the bare git directory in one step. Written by hand: git init would

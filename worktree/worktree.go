@@ -203,8 +203,8 @@ func cacheFolder(cache, root string) (string, error) {
 	// The last parts may not exist yet: resolve what does.
 	rest := ""
 	for at := cache; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			cache = filepath.Join(real, rest)
+		if found, err := filepath.EvalSymlinks(at); err == nil {
+			cache = filepath.Join(found, rest)
 			break
 		}
 		if at == filepath.Dir(at) {

@@ -1,0 +1,81 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// hold makes the snapshot independent of what the user does to their index, branches
+// and objects: all of it that HEAD does not hold is packed into our store, and one ref
+// of theirs keeps HEAD. That ref stays where the first snapshot of the run put it, and
+// later ones are packed against the same commit.
+func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !t.copied {
+		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
+			return err
+		}
+		revs := s.Commit + "\n"
+		if r.head != "" {
+			revs += "^" + r.head + "\n"
+		}
+		if _, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs",
+			filepath.Join(r.objects(), "pack", "pack")); err != nil {
+			return err
+		}
+		if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
+			return err
+		}
+	}
+	r.bases++
+	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), s.Commit)
+	return err
+}
+
+// holdHeadLocked puts the run's ref on the commit the user is on, once.
+func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
+	if r.head != "" || head == "" || r.store != r.stores()[0] {
+		return nil
+	}
+	ref := r.id.ref("head")
+	old, err := r.git.line(ctx, r.tree.at, "rev-parse", "-q", "--verify", ref)
+	if err == nil { // from an earlier life of this run
+		r.head = old
+		return nil
+	}
+	if exitOf(err) != 1 {
+		return err
+	}
+	_, err = r.git.run(ctx, r.tree.at, nil, "update-ref", ref, head)
+	if err == nil {
+		r.head = head
+	}
+	return err
+}
+
+// Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
+// directory: it outlives the run.
+func (r *Repo) Keep(ctx context.Context, ch Change, name string) (string, error) {
+	if err := checkName("change", name); err != nil {
+		return "", fmt.Errorf("keep change: %w", err)
+	}
+	ref := r.id.ref("kept/" + name)
+	if err := r.begin(ctx); err != nil {
+		return "", fmt.Errorf("keep change %s: %w", name, err)
+	}
+	if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", ref, ch.Commit); err != nil {
+		return "", fmt.Errorf("keep change %s: %w", name, err)
+	}
+	return ref, nil
+}
+
+// Diff is the unified diff between two commits.
+func (r *Repo) Diff(ctx context.Context, from, to string) (string, error) {
+	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to)
+	if err != nil {
+		return "", fmt.Errorf("diff: %w", err)
+	}
+	return string(out), nil
+}

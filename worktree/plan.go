@@ -1,0 +1,115 @@
+package worktree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// plan fills the ledger with the old files, deletions first, and finds what stands in
+// the way of the new ones.
+func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
+	var found []Conflict
+	gone := map[string]bool{}
+	for _, c := range changes {
+		gone[c.path] = c.new == absent
+	}
+	for _, c := range changes {
+		e := &entry{Path: bytePath(c.path), mode: c.new}
+		if c.old == "160000" || c.new == "160000" {
+			found = append(found, Conflict{c.path, KindSubmodule})
+			continue
+		}
+		if !safePath(c.path) {
+			return fmt.Errorf("path %q does not belong into a working tree", c.path)
+		}
+		folders, free := t.way(c.path, gone)
+		if !free {
+			found = append(found, Conflict{c.path, KindInTheWay})
+			continue
+		}
+		var err error
+		if e.Old, err = look(t.file(c.path)); err != nil && !errors.Is(err, errFolder) {
+			return err
+		}
+		switch {
+		case c.old == absent && err == nil && e.Old.Type != "":
+			found = append(found, Conflict{c.path, KindInTheWay})
+		case c.old == absent && err != nil && !t.empties(c.path, gone):
+			found = append(found, Conflict{c.path, KindInTheWay})
+		case c.old != absent && slices.Contains(now.sparse, c.path):
+			found = append(found, Conflict{c.path, KindSparse})
+		case c.old != absent && (err != nil || e.Old.Type == ""):
+			found = append(found, Conflict{c.path, KindMeanwhile})
+		}
+		if c.new != absent {
+			l.addFolders(folders)
+		}
+		l.Entries = append(l.Entries, e)
+	}
+	slices.SortStableFunc(l.Entries, func(a, b *entry) int {
+		switch x, y := a.mode == absent, b.mode == absent; {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return conflict(found)
+}
+
+// way looks at the folders above a path. It returns those that are missing, and
+// whether there is no file or link that stays among them.
+func (t *Tree) way(name string, gone map[string]bool) (missing []string, free bool) {
+	for i, r := range name {
+		if r != '/' {
+			continue
+		}
+		folder := name[:i]
+		info, err := os.Lstat(t.file(folder))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			missing = append(missing, folder)
+		case err != nil:
+			return nil, false
+		case !info.IsDir():
+			if !gone[folder] {
+				return nil, false
+			}
+			missing = append(missing, folder)
+		}
+	}
+	return missing, true
+}
+
+// empties reports whether a folder will hold no file once those in gone are deleted.
+func (t *Tree) empties(name string, gone map[string]bool) bool {
+	err := filepath.WalkDir(t.file(name), func(at string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !gone[strings.TrimPrefix(at, t.Root+"/")] {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err == nil
+}
+
+// safePath refuses names that git would not have written into a tree of ours.
+func safePath(name string) bool {
+	if path.Clean(name) != name || path.IsAbs(name) || ours(name) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." || strings.EqualFold(part, ".git") {
+			return false
+		}
+	}
+	return true
+}

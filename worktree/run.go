@@ -1,0 +1,176 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// begin makes the store and takes the run's lease, once.
+func (r *Repo) begin(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease != nil {
+		return nil
+	}
+	store := r.findStore()
+	if store == "" {
+		var errs []error
+		for _, dir := range r.stores() {
+			err := r.makeStore(dir)
+			if err == nil {
+				store = dir
+				break
+			}
+			errs = append(errs, err)
+		}
+		if store == "" {
+			return fmt.Errorf("make store: %w", errors.Join(errs...))
+		}
+	}
+	// Without the user's list of cut-off commits git would look for their parents.
+	if err := mirror(filepath.Join(r.common, "shallow"), filepath.Join(store, "shallow")); err != nil {
+		return fmt.Errorf("make store: %w", err)
+	}
+	// Between making the lease and locking it, Recover would take the run for dead.
+	guard, err := waitLock(ctx, filepath.Join(store, "lock"))
+	if err != nil {
+		return err
+	}
+	defer guard.release()
+	folder := filepath.Join(store, "runs", r.id.folder())
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make run folder: %w", err)
+	}
+	lease, err := tryLock(filepath.Join(folder, "lease"))
+	if err != nil {
+		return fmt.Errorf("take lease of %s/%s: %w", r.id.session, r.id.run, err)
+	}
+	text, err := json.Marshal(leaseText{Copies: bytePath(r.copiesFolder())})
+	if err == nil {
+		err = errors.Join(lease.file.Truncate(0), writeAt(lease.file, text))
+	}
+	if err != nil {
+		lease.release()
+		return fmt.Errorf("write lease: %w", err)
+	}
+	r.store, r.lease = store, lease
+	return nil
+}
+
+// leaseText is what a lease file says to whoever finds its run dead.
+type leaseText struct {
+	Copies bytePath // folder with the copies of the run
+}
+
+func writeAt(f *os.File, text []byte) error {
+	_, err := f.WriteAt(text, 0)
+	return err
+}
+
+// copiesFolder is where the copies of the run live.
+func (r *Repo) copiesFolder() string {
+	return filepath.Join(r.cache, "copies", filepath.Base(r.stores()[1])+"@"+r.id.folder())
+}
+
+func (r *Repo) runFolder() string { return filepath.Join(r.store, "runs", r.id.folder()) }
+
+// ours is the place for calls that need no working tree.
+func (r *Repo) ours() place { return place{dir: r.store, gitDir: r.store} }
+
+// objects is the folder that all our objects go to.
+func (r *Repo) objects() string { return filepath.Join(r.store, "objects") }
+
+// next is a name in the run folder that was not used before.
+func (r *Repo) next(kind string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		r.serial++
+		path := filepath.Join(r.runFolder(), fmt.Sprintf("%s-%d", kind, r.serial))
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+	}
+}
+
+// Close ends the run: copies that hold nothing are removed, the work in others is kept
+// on a ref first, the run's refs go unless anything is kept. It may be called twice.
+func (r *Repo) Close(ctx context.Context) error {
+	r.mu.Lock()
+	if r.lease == nil {
+		r.mu.Unlock()
+		return nil
+	}
+	var left []*Copy
+	for _, c := range r.copies {
+		left = append(left, c)
+	}
+	r.mu.Unlock()
+	var errs []error
+	for _, c := range left {
+		_, err := c.reclaim(ctx)
+		errs = append(errs, err)
+	}
+	errs = append(errs, r.end(ctx, r.id))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lease.release()
+	r.lease, r.head = nil, ""
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close worktrees: %w", err)
+	}
+	return nil
+}
+
+// end removes what a run leaves: its refs unless it keeps something, and its folder
+// unless copies or unfinished ledgers are still there. The caller has its lease.
+func (r *Repo) end(ctx context.Context, id runID) error {
+	refs, err := r.git.line(ctx, r.ours(), "for-each-ref", "--format=%(refname)", id.ref(""))
+	if err != nil {
+		return err
+	}
+	names := strings.Fields(refs)
+	kept := slices.ContainsFunc(names, func(ref string) bool { return strings.HasPrefix(ref, id.ref("kept/")) })
+	folder := filepath.Join(r.store, "runs", id.folder())
+	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
+	_ = syscall.Rmdir(copies) // fails while copies are there, as it should
+	_, err = os.Lstat(copies)
+	busy := err == nil
+	if !kept && !busy {
+		for _, ref := range names {
+			if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", "-d", ref); err != nil {
+				return err
+			}
+		}
+		if r.stores()[0] == r.store {
+			if _, err := r.git.run(ctx, r.tree.at, nil, "update-ref", "-d", id.ref("head")); err != nil {
+				return err
+			}
+		}
+	}
+	ledgers, err := filepath.Glob(filepath.Join(folder, "apply-*", ledgerName))
+	if err != nil || len(ledgers) > 0 || busy {
+		return err
+	}
+	return os.RemoveAll(folder)
+}
+
+// readLease reads what a lease file says; nothing where it says nothing.
+func readLease(path string) leaseText {
+	var t leaseText
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		return leaseText{}
+	}
+	return t
+}
