@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -32,12 +31,12 @@ const (
 	leadText = 60       // bytes shown before a hit far into a long line
 )
 
-func find(fsys tools.FS, name string, re *regexp.Regexp, context int) findings {
+func find(fsys tools.FS, name string, m matcher, context int) findings {
 	data, state := read(fsys, name)
 	if state != searched {
 		return findings{state: state}
 	}
-	return findings{state: searched, hits: (&finder{show: tools.Show(name), data: data, context: context}).run(re)}
+	return findings{state: searched, hits: (&finder{show: tools.Show(name), data: data, context: context}).run(m)}
 }
 
 func read(fsys tools.FS, name string) ([]byte, int) {
@@ -77,12 +76,12 @@ type finder struct {
 }
 
 // run returns the hits, and one more than an answer can hold if there are as many.
-func (f *finder) run(re *regexp.Regexp) []string {
+func (f *finder) run(m matcher) []string {
 	line, pos := 1, 0
-	start, at := f.next(re, 0)
+	start, at := f.next(m, 0)
 	for start < len(f.data) && len(f.hits) <= maxHits {
 		line += bytes.Count(f.data[pos:start], []byte{'\n'})
-		nextStart, nextAt := f.next(re, f.after(start))
+		nextStart, nextAt := f.next(m, f.after(start))
 		f.hit(line, start, at, nextStart)
 		pos, start, at = start, nextStart, nextAt
 	}
@@ -91,16 +90,16 @@ func (f *finder) run(re *regexp.Regexp) []string {
 
 // next looks for the next line with a match, from the beginning of a line. It returns where
 // the line and the match begin, or the end of the text for both.
-func (f *finder) next(re *regexp.Regexp, pos int) (start, at int) {
+func (f *finder) next(m matcher, pos int) (start, at int) {
 	end := len(f.data)
 	if pos == end {
 		return end, end // the empty rest behind the last newline is no line
 	}
-	loc := re.FindIndex(f.data[pos:])
-	if loc == nil {
+	at = m.index(f.data[pos:])
+	if at < 0 {
 		return end, end
 	}
-	at = pos + loc[0]
+	at += pos
 	return bytes.LastIndexByte(f.data[:at], '\n') + 1, at
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"regexp"
 	"runtime"
 	"strconv"
 
@@ -39,7 +38,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 	if in.Context < 0 || in.Context > maxContext {
 		return "", &tools.Fault{What: "context must be 0 to " + strconv.Itoa(maxContext), Next: "use read_file to see more of a file"}
 	}
-	re, err := lineRegexp(in.Pattern)
+	m, err := parseRegexp(in.Pattern)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +52,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	g := &grepper{hits: hits{narrow: "path, include or a longer pattern"}, fsys: ws.FS, re: re, context: in.Context}
+	g := &grepper{hits: hits{narrow: "path, include or a longer pattern"}, fsys: ws.FS, match: m, context: in.Context}
 	w := &walk{ctx: ctx, fsys: ws.FS}
 	w.visit = func(name string, d fs.DirEntry) error {
 		if d.Type().IsRegular() && include.match(root, name) {
@@ -83,7 +82,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 type grepper struct {
 	hits
 	fsys     tools.FS
-	re       *regexp.Regexp
+	match    matcher
 	context  int
 	waiting  []string
 	searched int
@@ -107,7 +106,7 @@ func (g *grepper) flush(ctx context.Context) error {
 	for i, name := range g.waiting {
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				found[i] = find(g.fsys, name, g.re, g.context)
+				found[i] = find(g.fsys, name, g.match, g.context)
 			}
 			return nil
 		})

@@ -1,37 +1,78 @@
 package search
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"skein/tools"
 )
 
-// lineRegexp compiles a regular expression so that it finds in a whole file what it would find
-// in each line alone: no match goes across a newline, ^ and $ are a line's ends.
-func lineRegexp(pattern string) (*regexp.Regexp, error) {
+// A matcher is a regular expression that finds in a whole file what it would find in each line
+// alone: no match goes across a newline, ^ and $ are a line's ends.
+type matcher struct {
+	re      *regexp.Regexp
+	literal []byte // stands in every match; may be empty
+}
+
+func parseRegexp(pattern string) (matcher, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl&^syntax.OneLine)
 	if err == nil {
 		withinLine(tree)
-		var re *regexp.Regexp
-		if re, err = regexp.Compile(tree.String()); err == nil {
-			return re, nil
+		m := matcher{literal: []byte(literal(tree))}
+		if m.re, err = regexp.Compile(tree.String()); err == nil {
+			return m, nil
 		}
 	}
 	at := badAt(pattern, func(s string) bool {
 		_, err := syntax.Parse(s, syntax.Perl)
 		return err == nil
 	})
-	return nil, &tools.Fault{
+	return matcher{}, &tools.Fault{
 		What: fmt.Sprintf("bad pattern at character %d: %s", at, strings.TrimPrefix(err.Error(), "error parsing regexp: ")),
 		Next: `patterns are RE2 regular expressions, without look-around and back-references; put \ before ( ) [ ] { } . * + ? | ^ $ that are meant as such`,
 	}
+}
+
+// index returns where the first match begins, or -1. Most files hold no match, and looking for
+// a piece of plain text first is many times faster than the regular expression.
+func (m matcher) index(data []byte) int {
+	if !bytes.Contains(data, m.literal) {
+		return -1
+	}
+	if loc := m.re.FindIndex(data); loc != nil {
+		return loc[0]
+	}
+	return -1
+}
+
+// literal returns the longest text that every match must hold, as far as that is easy to see.
+func literal(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		// U+FFFD also matches a byte that is no UTF-8.
+		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, utf8.RuneError) {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return literal(re.Sub[0])
+	case syntax.OpConcat:
+		longest := ""
+		for _, sub := range re.Sub {
+			if l := literal(sub); len(l) > len(longest) {
+				longest = l
+			}
+		}
+		return longest
+	}
+	return ""
 }
 
 func withinLine(re *syntax.Regexp) {
@@ -88,12 +129,11 @@ type fileGlob struct{ pattern string }
 
 func parseGlob(ws tools.Workspace, pattern string) (fileGlob, error) {
 	if path.IsAbs(pattern) {
-		rest, below := strings.CutPrefix(pattern, strings.TrimSuffix(ws.Path, "/")+"/")
-		if !below {
-			_, err := ws.Name(pattern)
+		name, err := ws.Name(pattern)
+		if err != nil {
 			return fileGlob{}, err
 		}
-		pattern = "/" + rest
+		pattern = "/" + name
 	}
 	pattern = strings.TrimPrefix(pattern, "./")
 	if pattern == "" || slices.Contains(strings.Split(pattern, "/"), "..") {

@@ -60,6 +60,7 @@ func project(t *testing.T) tools.Workspace {
 		"vendor/.ignore":    "*\n",
 		"vendor/v.go":       "retry vendored\n",
 		"blob":              "retry\x00\n",
+		"latin1":            "caf\xe9\n",
 	})
 	if err := os.Symlink("net", filepath.Join(ws.Path, "link")); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestTools(t *testing.T) {
 		want string // the whole text, or for errors a part of it
 		fail bool
 	}{
-		{"list", search.List(), args{}, ".gitignore\n.hidden/\n.hidden/x\nREADME.md\nblob\nkeep.log\nlink -> net\nmain.go\nnet.txt\nnet/\nnet/deep/\nnet/retry.go\nnet/retry_test.go\nout -> /etc\nvendor/\n", false},
+		{"list", search.List(), args{}, ".gitignore\n.hidden/\n.hidden/x\nREADME.md\nblob\nkeep.log\nlatin1\nlink -> net\nmain.go\nnet.txt\nnet/\nnet/deep/\nnet/retry.go\nnet/retry_test.go\nout -> /etc\nvendor/\n", false},
 		{"list one level", search.List(), args{"depth": 1, "path": "net"}, "net/deep/\nnet/retry.go\nnet/retry_test.go\n", false},
 		{"list deep", search.List(), args{"depth": 9, "path": ws.Path + "/net/deep"}, "net/deep/a/\nnet/deep/a/b.txt\n", false},
 		{"list what is ignored, by name", search.List(), args{"path": "build"}, "build/out.go\n", false},
@@ -120,10 +121,11 @@ func TestTools(t *testing.T) {
 		{"grep included by path", search.Grep(), args{"pattern": "package", "include": "net/*.go"}, "net/retry.go:1:package net\nnet/retry_test.go:1:package net\n", false},
 		{"grep ends of line", search.Grep(), args{"pattern": "^}$"}, "main.go:5:}\n", false},
 		{"grep context", search.Grep(), args{"pattern": "retry", "path": "main.go", "context": 1}, "main.go-3-func main() {\nmain.go:4:\tretry()\nmain.go-5-}\n", false},
-		{"grep never across lines", search.Grep(), args{"pattern": `main\s+func`}, "no match in 9 text files\n", false},
+		{"grep never across lines", search.Grep(), args{"pattern": `main\s+func`}, "no match in 10 text files\n", false},
 		{"grep nothing", search.Grep(), args{"pattern": "absent", "path": "net"}, "no match in 3 text files\n", false},
 		{"grep bad", search.Grep(), args{"pattern": "a(b"}, "bad pattern at character 2: missing closing ): `a(b`\nhint: ", true},
 		{"grep look-ahead", search.Grep(), args{"pattern": "ab(?=c)"}, "bad pattern at character 3: invalid or unsupported Perl syntax: `(?=`\nhint: patterns are RE2", true},
+		{"grep a byte that is no UTF-8", search.Grep(), args{"pattern": "caf\uFFFD$"}, "latin1:1:caf\uFFFD\n", false},
 		{"grep much context", search.Grep(), args{"pattern": "a", "context": 21}, "context must be 0 to 20", true},
 		{"grep nowhere", search.Grep(), args{"pattern": "a", "path": "nowhere"}, "no such file", true},
 		{"grep bad include", search.Grep(), args{"pattern": "a", "include": "{a"}, "bad pattern at character 1", true},
