@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -132,20 +131,23 @@ func (b *Bare) Close() error {
 	return nil
 }
 
-// endSession kills the processes of a session that its leader's id names: the leader's
-// process group, then those that have a group of their own.
+// endSession kills the processes of a session that its leader's id names, and those that
+// come from it.
 func endSession(leader int) {
-	_ = syscall.Kill(-leader, syscall.SIGKILL)
-	for range 100 { // each round finds only what was started during the one before
-		pids := descendants(leader)
-		for _, pid := range pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return
+	// Stopped first: none can start another while the rest is being found, nor leave its
+	// children without a trace of where they came from.
+	found := map[int]bool{}
+	for fresh := true; fresh; {
+		fresh = false
+		for _, pid := range descendants(leader) {
+			if !found[pid] {
+				found[pid], fresh = true, true
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
 			}
 		}
-		if len(pids) == 0 {
-			return
-		}
-		time.Sleep(time.Millisecond)
 	}
+	for pid := range found {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = syscall.Kill(-leader, syscall.SIGKILL) // all there is to be found on other systems
 }

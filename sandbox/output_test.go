@@ -129,11 +129,11 @@ func TestBareEndsItsSession(t *testing.T) {
 	for _, row := range []struct{ name, script, killed string }{
 		{"what is left in the background", "sleep " + m + " & echo x", ""},
 		{"what has a group of its own", "set -m; sleep " + m + " & echo x", ""},
-		{"what still has its parent", "(setsid sleep " + m + "; :) & sleep " + m, "timeout"},
+		{"what still has its parent", "(setsid sleep " + m + "; :) & sleep " + m + "; :", "timeout"},
 	} {
 		c := bash(row.script)
 		if row.killed != "" {
-			c.Timeout = 300 * time.Millisecond
+			c.Timeout = time.Second // enough for all of it to be there
 		}
 		o, err := bare.Run(t.Context(), c)
 		if err != nil || o.Killed != row.killed {

@@ -49,7 +49,7 @@ func serve(control socket) {
 	}
 	if err != nil {
 		_ = control.send(failure(0, err))
-		os.Exit(1)
+		unix.Exit(1)
 	}
 	s.reply(Reply{})
 
@@ -59,7 +59,7 @@ func serve(control socket) {
 		select {
 		case r, ok := <-requests:
 			if !ok {
-				os.Exit(0)
+				unix.Exit(0) // at once: nothing here outlives it, and nothing is to be tidied
 			}
 			s.handle(r)
 		case <-children:
@@ -85,7 +85,7 @@ func receive(control socket, to chan<- message) {
 // reply answers; without anyone to answer to there is nothing left to do.
 func (s *server) reply(r Reply) {
 	if s.control.send(r) != nil {
-		os.Exit(1)
+		unix.Exit(1)
 	}
 }
 
