@@ -61,10 +61,13 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access), Jobs: o.Jobs,
 	})
 	started := o.Now()
-	if err := r.prepare(ctx); err != nil {
-		return Outcome{}, err
+	var ended agent.Outcome
+	if err = r.prepare(ctx); err == nil {
+		ended, err = r.drive(ctx, instruction)
 	}
-	ended, err := r.drive(ctx, instruction)
+	if ended.Stop == "" && err != nil && ctx.Err() != nil {
+		ended, err = early(ctx), nil
+	}
 	err = errors.Join(err, r.tidy(ctx))
 	if err != nil {
 		ended.Cause = err.Error()
@@ -107,6 +110,10 @@ func (r *run) prepare(ctx context.Context) error {
 		return nil
 	})
 	_ = both.Wait()
+	r.repo = repo
+	if ctx.Err() != nil {
+		return ctx.Err() // what was found then means nothing
+	}
 	switch {
 	case r.o.NoSandbox:
 		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
@@ -121,7 +128,6 @@ func (r *run) prepare(ctx context.Context) error {
 	case noRepo != nil:
 		return noRepo
 	default:
-		r.repo = repo
 		recovered, err := repo.Recover(ctx)
 		for _, what := range recovered {
 			r.recovered(what)
@@ -183,10 +189,15 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		out, err = n.work(ctx, r.o.MaxTurns)
 		return err
 	})
-	if out.Stop == "" && err != nil && ctx.Err() != nil {
-		out.Stop, out.Cause, err = agent.Cancelled, "cancelled before it began", nil
-	}
 	return out, err
+}
+
+// early is the outcome of a run whose context ended before its model was asked.
+func early(ctx context.Context) agent.Outcome {
+	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
+		return agent.Outcome{Stop: agent.Timeout, Cause: "time limit reached before it began"}
+	}
+	return agent.Outcome{Stop: agent.Cancelled, Cause: "cancelled before it began"}
 }
 
 // tidy ends what the run has made, whatever ended the run.
