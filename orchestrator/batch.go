@@ -87,9 +87,11 @@ func (b *batch) carryOut(ctx context.Context, i int, tool tools.Tool, effect sch
 		detail := b.calls[i].Args
 		if p, ok := tool.(tools.Previewer); ok {
 			text, err := p.Preview(ctx, b.place.ws, args)
-			if err == nil {
-				detail = text
+			if err != nil { // the call would fail: nobody needs to be asked
+				b.results[i] = tools.Failed(b.calls[i].Name, err)
+				return nil
 			}
+			detail = text
 		}
 		ok, why := b.run.ask(ctx, b.ordinal, gate.Question{Agent: b.ordinal, Tool: tool.Spec().Name, Purpose: effect.String(), Detail: detail, Dir: b.place.ws.Path})
 		if !ok {
