@@ -32,6 +32,7 @@ func (r *replies) Exchange(ctx context.Context, req model.Request) (model.Reply,
 }
 
 func (*replies) Encode(m model.Message) (json.RawMessage, error)      { return json.Marshal(m) }
+func (*replies) Dialect() string                                      { return "test" }
 func (*replies) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(ts) }
 func say(text string) model.Reply                                     { return reply(text, model.FinishStop) }
 func reply(text string, f model.Finish, calls ...string) model.Reply {

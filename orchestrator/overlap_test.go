@@ -44,6 +44,7 @@ func (s slow) Exchange(ctx context.Context, req model.Request) (model.Reply, err
 }
 
 func (slow) Encode(m model.Message) (json.RawMessage, error)      { return json.Marshal(m.Text) }
+func (slow) Dialect() string                                      { return "test" }
 func (slow) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(len(ts)) }
 
 // spans gives when each child had its slot.

@@ -10,6 +10,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Role says who speaks in a [Message].
@@ -31,7 +32,8 @@ type Message struct {
 	CallID  string          `json:"call_id,omitempty"` // of a tool message: the call it answers
 	Name    string          `json:"name,omitempty"`    // of a tool message: the tool that answered
 	IsError bool            `json:"is_error,omitempty"`
-	Raw     json.RawMessage `json:"raw,omitempty"` // as sent or received, in the client's dialect
+	Raw     json.RawMessage `json:"raw,omitempty"` // as sent or received, in Dialect
+	Dialect string          `json:"dialect,omitempty"`
 }
 
 // A ToolCall is a model's wish to have a tool run.
@@ -62,6 +64,38 @@ type Request struct {
 	Tools     json.RawMessage // from EncodeTools; nil sends no tools field
 	MaxTokens int             // limit of the reply in tokens, 0 = the provider's own
 	Origin    Origin
+
+	// Schema asks for an answer that is JSON of this schema, where the provider can hold
+	// the model to it; nil leaves the answer free. The caller validates all the same.
+	Schema json.RawMessage
+
+	// Stream is told of text as it comes, in order, before Exchange returns; it may be nil.
+	// A reply that fails on the way was told in part: only what Exchange returns counts.
+	Stream func(Delta)
+
+	// Attempt is told of every failed attempt by a client that tries again; it may be nil.
+	Attempt func(Attempt)
+}
+
+// A Delta is a piece of a reply that is still being written.
+type Delta struct {
+	Text      string
+	Reasoning string
+}
+
+// An Attempt is an exchange that failed and will be tried again.
+type Attempt struct {
+	Number int           // from 1
+	Err    error         // why it failed
+	Wait   time.Duration // until the next attempt
+}
+
+// Params go to the provider in its own terms. They are fixed when a client is made.
+type Params struct {
+	Temperature *float64
+	Seed        *int64
+	Reasoning   string                     // "" for the provider's own, else off, low, medium, high or a number of tokens
+	Extra       map[string]json.RawMessage // further fields of the request, sent as they are
 }
 
 // Finish is why a model stopped writing.
@@ -94,6 +128,10 @@ type Client interface {
 
 	// EncodeTools gives the raw form of a tool list, in the order given.
 	EncodeTools(tools []Tool) (json.RawMessage, error)
+
+	// Dialect names the raw form, such as "openai". Raw forms of one dialect can be sent
+	// by every client of it.
+	Dialect() string
 }
 
 // An Error is a failed exchange.
@@ -103,6 +141,14 @@ type Error struct {
 	Message  string // the server's own words, or what went wrong on the way
 	Advice   string // what to do next, may be empty
 	Cause    error  // may be nil
+
+	// Again says that the same request may succeed later: the connection broke, the reply
+	// ended early or was empty, or the status says so.
+	Again bool
+	// RetryAfter is how long the server asked to wait, 0 if it did not.
+	RetryAfter time.Duration
+	// TooLong says that the conversation does not fit into the model's window.
+	TooLong bool
 }
 
 func (e *Error) Error() string {

@@ -109,6 +109,9 @@ func carrier(given *http.Client) *http.Client {
 	return c
 }
 
+// Dialect implements [model.Client].
+func (c *Client) Dialect() string { return "openai" }
+
 // Close gives up idle connections. The client stays usable.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
