@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -9,9 +10,19 @@ import (
 	"skein/sandbox"
 )
 
+// tinyInit builds the init that is installed beside the program.
+func tinyInit(b *testing.B) string {
+	b.Helper()
+	needProgram(b, "go")
+	program := filepath.Join(b.TempDir(), "skein-init")
+	bare := outside(b, ".")
+	must(b, bare, "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "+program+" skein/cmd/skein-init")
+	return program
+}
+
 // BenchmarkExec compares a command in an open box with a bare one, at the median.
 func BenchmarkExec(b *testing.B) {
-	box, bare := open(b, sandbox.Policy{Workspace: b.TempDir()}), outside(b, b.TempDir())
+	box, bare := open(b, sandbox.Policy{Workspace: b.TempDir(), Init: tinyInit(b)}), outside(b, b.TempDir())
 	c := sandbox.Command{Argv: []string{"bash", "-c", "true"}}
 	var in, out []time.Duration
 	for b.Loop() {
@@ -23,26 +34,31 @@ func BenchmarkExec(b *testing.B) {
 	b.ReportMetric(float64(median(out).Microseconds()), "µs-bare")
 }
 
-// BenchmarkOpen opens and closes a box, in bare commands at the median.
+// BenchmarkOpen opens and closes a box: its cost in bare commands, at the median, with
+// the tiny init and with this program as init.
 func BenchmarkOpen(b *testing.B) {
 	open(b, sandbox.Policy{Workspace: b.TempDir()}) // or skip
-	bare, dir := outside(b, b.TempDir()), b.TempDir()
-	var opened, closed, one []time.Duration
-	for b.Loop() {
-		one = append(one, timed(b, func(ctx context.Context) error {
-			_, err := bare.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", "true"}})
-			return err
-		}))
-		var box *sandbox.Box
-		opened = append(opened, timed(b, func(ctx context.Context) (err error) {
-			box, err = sandbox.Open(ctx, sandbox.Policy{Workspace: dir})
-			return err
-		}))
-		closed = append(closed, timed(b, func(context.Context) error { return box.Close() }))
+	for name, program := range map[string]string{"tiny": tinyInit(b), "itself": ""} {
+		b.Run(name, func(b *testing.B) {
+			bare, dir := outside(b, b.TempDir()), b.TempDir()
+			var opened, closed, one []time.Duration
+			for b.Loop() {
+				one = append(one, timed(b, func(ctx context.Context) error {
+					_, err := bare.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", "true"}})
+					return err
+				}))
+				var box *sandbox.Box
+				opened = append(opened, timed(b, func(ctx context.Context) (err error) {
+					box, err = sandbox.Open(ctx, sandbox.Policy{Workspace: dir, Init: program})
+					return err
+				}))
+				closed = append(closed, timed(b, func(context.Context) error { return box.Close() }))
+			}
+			b.ReportMetric(float64(median(opened))/float64(median(one)), "x-bare")
+			b.ReportMetric(float64(median(opened).Microseconds()), "µs-open")
+			b.ReportMetric(float64(median(closed).Microseconds()), "µs-close")
+		})
 	}
-	b.ReportMetric(float64(median(opened))/float64(median(one)), "x-bare")
-	b.ReportMetric(float64(median(opened).Microseconds()), "µs-open")
-	b.ReportMetric(float64(median(closed).Microseconds()), "µs-close")
 }
 
 func timed(b *testing.B, f func(context.Context) error) time.Duration {

@@ -118,7 +118,7 @@ func identity(workspace string) (uid, gid int, other bool, err error) {
 func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
 	target, inside := filepath.Join(view, ".git"), filepath.Join(p.Workspace, ".git")
 	if p.GitDir != "" {
-		source, err := real(p.GitDir)
+		source, err := resolve(p.GitDir)
 		if err != nil {
 			return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
 		}
@@ -152,7 +152,7 @@ func fixed(path string) (bool, error) {
 
 func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
 	for _, m := range p.ReadOnly {
-		source, err := real(m.Host)
+		source, err := resolve(m.Host)
 		if err != nil {
 			return &policyError{fmt.Errorf("read-only path: %w", err), "name a path that exists"}
 		}
@@ -176,15 +176,17 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 	if p.Tmp == "" {
 		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777})
 	} else {
-		source, err := real(p.Tmp)
+		source, err := resolve(p.Tmp)
 		if err != nil {
 			return &policyError{fmt.Errorf("tmp: %w", err), "name a folder that exists"}
 		}
 		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: "/tmp", Writable: true, Mine: true})
 	}
 	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true}
-	if users, err := real(goCache(p.Env)); err == nil {
-		cache.Kind, cache.Source = boxinit.Overlay, users
+	if named := goCache(p.Env); filepath.IsAbs(named) { // else there is no home to look in
+		if users, err := resolve(named); err == nil {
+			cache.Kind, cache.Source = boxinit.Overlay, users
+		}
 	}
 	add(cache)
 	return nil

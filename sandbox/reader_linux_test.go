@@ -29,6 +29,8 @@ func TestReaderCannot(t *testing.T) {
 	bare := outside(t, control)
 	before := must(t, outside(t, inside), "find . -printf '%p %m %s %T@ %U %l\n' | sort")
 
+	// A number alone may be that of a process in the box.
+	comm := strings.TrimSpace(read(t, "/proc/self/comm"))
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	for _, row := range []struct{ name, script string }{
 		{"change", "echo x > README.md"},
@@ -54,8 +56,8 @@ func TestReaderCannot(t *testing.T) {
 		{"secret of the user", "cat " + home + "/.ssh/id_ed25519"},
 		{"file of the user", "grep planted " + home + "/.netrc"},
 		{"agent's socket", "cat " + agent + "/agent.1"},
-		{"signal", fmt.Sprintf("kill -0 %d", os.Getpid())},
-		{"environment of others", fmt.Sprintf("cat /proc/%d/environ | grep -q .", os.Getpid())},
+		{"signal", fmt.Sprintf("grep -qx %s /proc/%d/comm && kill -0 %[2]d", comm, os.Getpid())},
+		{"environment of others", fmt.Sprintf("grep -qx %s /proc/%d/comm && grep -q . /proc/%[2]d/environ", comm, os.Getpid())},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if out, exit := sh(t, bare, row.script); exit != 0 {
@@ -96,7 +98,7 @@ func TestNoPrivileges(t *testing.T) {
 		"cat /etc/shadow | grep -q .", "unshare -Ur true", "mount -t tmpfs none /mnt", "umount /proc", "umount -l /etc",
 		"echo 1 > /proc/sys/user/max_user_namespaces", "echo core > /proc/sys/kernel/core_pattern", "chmod 666 /dev/null",
 		"readlink /proc/1/fd/3", "cat /proc/1/environ", "readlink /proc/1/exe", "test -e /dev/sda -o -e /dev/vda -o -e /dev/mem",
-		"mknod b b 8 0", "echo x > /etc/new", "ip link set lo down || true; ip link add d0 type dummy",
+		"mknod b b 8 0", "echo x > /etc/new",
 	} {
 		if out, exit := sh(t, box, script); exit == 0 {
 			t.Errorf("%s: exit 0 in a box, want a failure; output:\n%s", script, out)

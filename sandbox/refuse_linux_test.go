@@ -14,10 +14,10 @@ import (
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	linked := t.TempDir()
-	if err := os.Symlink(dir, filepath.Join(linked, ".git")); err != nil {
-		t.Fatal(err)
-	}
+	link(t, dir, filepath.Join(linked, ".git"))
 	write(t, filepath.Join(dir, "file"), "")
+	state := t.TempDir()
+	link(t, dir, filepath.Join(state, ".skein"))
 	for _, row := range []struct {
 		policy sandbox.Policy
 		want   string
@@ -35,6 +35,7 @@ func TestOpenRefuses(t *testing.T) {
 		{sandbox.Policy{Workspace: dir, ReadOnly: []sandbox.Mount{{Host: dir, Path: filepath.Dir(dir)}}}, "cover the workspace"},
 		{sandbox.Policy{Workspace: dir, GitDir: dir + "/absent"}, "no such file"},
 		{sandbox.Policy{Workspace: linked, Writable: true}, "symbolic link"},
+		{sandbox.Policy{Workspace: state, Writable: true, Hidden: []string{".skein"}}, "symbolic link"},
 	} {
 		box, err := sandbox.Open(t.Context(), row.policy)
 		if err == nil {

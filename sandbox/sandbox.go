@@ -119,7 +119,7 @@ func (p Policy) checked() (Policy, error) {
 	if p.Workspace == "" {
 		return p, &policyError{errors.New("the policy names no workspace"), "this is a fault of the program that opens the box"}
 	}
-	work, err := real(p.Workspace)
+	work, err := resolve(p.Workspace)
 	if err != nil {
 		return p, &policyError{fmt.Errorf("workspace: %w", err), "name a folder that exists"}
 	}
@@ -138,8 +138,8 @@ func (p Policy) checked() (Policy, error) {
 	return p, nil
 }
 
-// real is the absolute path without symbolic links.
-func real(path string) (string, error) {
+// resolve makes a path absolute and free of symbolic links.
+func resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -145,7 +146,7 @@ func (s *server) reap() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || pid <= 0 {

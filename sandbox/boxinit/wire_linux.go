@@ -3,6 +3,7 @@ package boxinit
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -57,7 +58,7 @@ func (s socket) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(int(s), p)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return 0, err
 		case n == 0 && len(p) > 0:
@@ -76,7 +77,7 @@ func (s socket) receive(v any) (fds []int, err error) {
 	for got := 0; got < HeaderLen; {
 		n, oobn, flags, _, err := unix.Recvmsg(int(s), header[got:], oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return fds, err
@@ -120,7 +121,7 @@ func (s socket) send(v any) error {
 	}
 	for len(frame) > 0 {
 		n, err := unix.SendmsgN(int(s), frame, nil, nil, unix.MSG_NOSIGNAL)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
