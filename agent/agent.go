@@ -54,6 +54,7 @@ type Options struct {
 	Budget    Budget // nil: no limit
 	MaxTurns  int    // replies
 	MaxTokens int    // of one reply
+	Form      *Form  // of the final answer; nil leaves it free
 	Record    func(journal.Payload)
 }
 
@@ -101,6 +102,8 @@ func (a *loop) run(ctx context.Context) error {
 		if len(reply.Message.Calls) == 0 {
 			if reply.Finish == model.FinishLength {
 				a.end(OutputLimit, fmt.Sprintf("the reply was cut at %d tokens", a.MaxTokens))
+			} else if a.Form != nil {
+				return a.fillIn(ctx)
 			} else {
 				a.end(Completed, "")
 			}
@@ -146,7 +149,7 @@ func (a *loop) act(ctx context.Context, calls []model.ToolCall) error {
 func (a *loop) ask(ctx context.Context) (model.Reply, bool) {
 	limit := a.MaxTokens
 	for attempt := 1; ; attempt++ {
-		reply, ok := a.exchange(ctx, limit)
+		reply, ok := a.exchange(ctx, model.Request{Tools: a.Tools, MaxTokens: limit})
 		if !ok {
 			return model.Reply{}, false
 		}
@@ -165,7 +168,9 @@ func (a *loop) ask(ctx context.Context) (model.Reply, bool) {
 	}
 }
 
-func (a *loop) exchange(ctx context.Context, limit int) (model.Reply, bool) {
+// exchange sends the conversation as it stands and records the reply. It reports false if
+// there is none and the agent has ended.
+func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bool) {
 	messages := a.t.Messages()
 	done := func(model.Usage) {}
 	if a.Budget != nil {
@@ -175,10 +180,11 @@ func (a *loop) exchange(ctx context.Context, limit int) (model.Reply, bool) {
 			return model.Reply{}, false
 		}
 	}
-	reply, err := a.Client.Exchange(ctx, model.Request{
-		Messages: messages, Tools: a.Tools, MaxTokens: limit,
-		Origin: model.Origin{Agent: a.Ordinal, Turn: a.out.Turns + 1},
-	})
+	req.Messages, req.Origin = messages, model.Origin{Agent: a.Ordinal, Turn: a.out.Turns + 1}
+	req.Attempt = func(t model.Attempt) {
+		a.Record(&journal.Attempt{Turn: req.Origin.Turn, Number: t.Number, Error: t.Err.Error(), Wait: t.Wait.Seconds()})
+	}
+	reply, err := a.Client.Exchange(ctx, req)
 	done(reply.Usage)
 	if err != nil {
 		// A failed call has no usage: the sums are unknown from here on, never smaller.

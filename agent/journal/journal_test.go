@@ -146,7 +146,7 @@ func TestIDsSortByTime(t *testing.T) {
 func TestEveryKindDecodes(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range []Payload{
-		&RunStarted{}, &Notice{}, &AgentQueued{}, &AgentStarted{}, &Message{}, &Reply{}, &Call{}, &Approval{}, &Result{},
+		&RunStarted{}, &Notice{}, &AgentQueued{}, &AgentStarted{}, &Message{}, &Reply{}, &Attempt{}, &Call{}, &Approval{}, &Result{},
 		&Snapshot{}, &Copied{}, &Collected{}, &Settled{}, &AgentEnded{}, &Fault{}, &RunEnded{},
 	} {
 		kind := p.class().kind

@@ -46,6 +46,14 @@ type Reply struct {
 	Usage   model.Usage   `json:"usage"`
 }
 
+// Attempt is a model call that failed and is tried again after a wait.
+type Attempt struct {
+	Turn   int     `json:"turn"`
+	Number int     `json:"number"` // of the attempt, from 1
+	Error  string  `json:"error"`
+	Wait   float64 `json:"wait_seconds"`
+}
+
 // Call is a tool call and what the gate decided on it.
 type Call struct {
 	ID       string `json:"id"`
@@ -142,6 +150,7 @@ func (*AgentQueued) class() class  { return class{"agent-queued", false} }
 func (*AgentStarted) class() class { return class{"agent-started", false} }
 func (*Message) class() class      { return class{"message", false} }
 func (*Reply) class() class        { return class{"reply", true} }
+func (*Attempt) class() class      { return class{"attempt", false} }
 func (*Call) class() class         { return class{"call", false} }
 func (*Approval) class() class     { return class{"approval", true} }
 func (*Result) class() class       { return class{"result", true} }

@@ -65,6 +65,10 @@ type Request struct {
 	MaxTokens int             // limit of the reply in tokens, 0 = the provider's own
 	Origin    Origin
 
+	// NoCalls says that the reply must not call a tool. A client leaves the tools out, or,
+	// where a provider wants the tools of earlier calls described, forbids their use.
+	NoCalls bool
+
 	// Schema asks for an answer that is JSON of this schema, where the provider can hold
 	// the model to it; nil leaves the answer free. The caller validates all the same.
 	Schema json.RawMessage

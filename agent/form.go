@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"skein/agent/journal"
+	"skein/agent/model"
+)
+
+// A Form is what a final answer must look like.
+type Form struct {
+	Schema json.RawMessage           // JSON Schema, as the provider is told it
+	Check  func(answer string) error // says what is wrong with an answer; nil error: nothing
+}
+
+// formAttempts is how often the answer is asked for before the agent ends as stuck.
+const formAttempts = 3
+
+// fillIn asks for the final answer in its form, in further requests without tools: the
+// provider holds the model to the schema where it can, and the answer is checked either way.
+func (a *loop) fillIn(ctx context.Context) error {
+	ask := "Give your final answer now as one JSON value, valid against this schema and with nothing around it: " + string(a.Form.Schema)
+	for range formAttempts {
+		m := model.Message{Role: model.User, Text: ask}
+		if err := a.t.Append(m); err != nil {
+			return err
+		}
+		a.Record(&journal.Message{Message: a.last()})
+		reply, ok := a.exchange(ctx, model.Request{Tools: a.Tools, NoCalls: true, MaxTokens: a.MaxTokens, Schema: a.Form.Schema})
+		if !ok {
+			return nil
+		}
+		if err := a.t.Append(reply.Message); err != nil {
+			return err
+		}
+		for _, c := range reply.Message.Calls {
+			if err := a.t.Append(model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: "not run: only the final answer is wanted", IsError: true}); err != nil {
+				return err
+			}
+		}
+		err := a.Form.Check(reply.Message.Text)
+		if err == nil {
+			a.out.Text = reply.Message.Text
+			a.end(Completed, "")
+			return nil
+		}
+		ask = fmt.Sprintf("That is not valid: %v. Give the final answer again, as one JSON value and nothing else.", err)
+		a.out.Cause = err.Error()
+	}
+	a.end(Stuck, "the final answer does not fit the schema: "+a.out.Cause)
+	return nil
+}
+
+// last is the message that was appended last.
+func (a *loop) last() model.Message {
+	all := a.t.Messages()
+	return all[len(all)-1]
+}
