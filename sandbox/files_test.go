@@ -209,6 +209,24 @@ func TestFilesOfAReader(t *testing.T) {
 	}
 }
 
+// A workspace that is the user's home shows its secrets to file tools no more than to commands.
+func TestFilesHideSecrets(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	write(t, filepath.Join(home, ".ssh/id_ed25519"), "planted key")
+	write(t, filepath.Join(home, ".config/gh/hosts.yml"), "planted token")
+	write(t, filepath.Join(home, ".config/other"), "visible")
+	f := files(t, sandbox.Policy{Workspace: home})
+	for _, name := range []string{".ssh/id_ed25519", ".ssh", ".config/gh/hosts.yml"} {
+		if _, err := f.Open(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Open(%q) = %v, want fs.ErrNotExist", name, err)
+		}
+	}
+	if text, err := fs.ReadFile(f, ".config/other"); err != nil || string(text) != "visible" {
+		t.Errorf("ReadFile(.config/other) = %q, %v, want what is in it", text, err)
+	}
+}
+
 // A write that fails leaves the old content and nothing of its own.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	dir := t.TempDir()

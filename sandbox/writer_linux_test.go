@@ -13,7 +13,12 @@ func TestWriterWorksAtTheParentsPath(t *testing.T) {
 	parent, copied := repository(t), repository(t)
 	write(t, filepath.Join(parent, "only-parent"), "p")
 	write(t, filepath.Join(copied, "only-copy"), "c")
-	box := open(t, sandbox.Policy{Workspace: copied, View: parent, Writable: true, GitDir: filepath.Join(copied, ".git"), Git: [2]string{"w", "w@example.org"}})
+	borrowed := filepath.Join(parent, ".git/borrowed") // shown inside the writer's own git directory
+	write(t, filepath.Join(copied, ".git/borrowed/x"), "mount point")
+	box := open(t, sandbox.Policy{
+		Workspace: copied, View: parent, Writable: true, GitDir: filepath.Join(copied, ".git"), Git: [2]string{"w", "w@example.org"},
+		ReadOnly: []sandbox.Mount{{Host: filepath.Join(parent, ".git/objects"), Path: borrowed}},
+	})
 
 	must(t, box, "echo mine > README.md && rm sub/f && echo n > new && chmod +x new && mv new newer")
 	if got := read(t, filepath.Join(parent, "README.md")); got != "first\n" {
@@ -25,7 +30,10 @@ func TestWriterWorksAtTheParentsPath(t *testing.T) {
 	if got := must(t, box, "pwd; ls"); got != parent+"\nREADME.md\nnewer\nonly-copy\nsub\n" {
 		t.Errorf("the writer sees %q", got)
 	}
-	must(t, box, "git add -A && git commit -qm second")
+	must(t, box, "git add -A && git commit -qm second && ls -d .git/borrowed/??")
+	if out, exit := sh(t, box, "echo x > .git/borrowed/x"); exit == 0 {
+		t.Errorf("a borrowed object store was written; output:\n%s", out)
+	}
 	if got := must(t, outside(t, copied), "git log --format=%s"); got != "second\nfirst\n" {
 		t.Errorf("log of the copy = %q, want second, first", got)
 	}

@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,10 @@ func decodeBody(r io.Reader, header [HeaderLen]byte, v any) error {
 	if _, err := io.ReadFull(r, body); err != nil {
 		return err
 	}
-	return json.Unmarshal(body, v)
+	// An init of another version must not build a box without what it does not know.
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
 }
 
 // socket is the init's end of the control socket.
