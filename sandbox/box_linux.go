@@ -144,8 +144,8 @@ func (b *Box) Run(ctx context.Context, c Command) (Output, error) {
 	}
 	cwd := filepath.Join(b.plan.view, dir)
 	return b.run(ctx, c, boxinit.Request{
-		Argv: c.Argv, Dir: cwd,
-		Env: override(b.plan.env, c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd}),
+		Argv: boxinit.Raws(c.Argv), Dir: boxinit.Raw(cwd),
+		Env: boxinit.Raws(override(b.plan.env, c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd})),
 	})
 }
 

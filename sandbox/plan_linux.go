@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,13 +28,13 @@ func planFor(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	spec := boxinit.Spec{View: view, Mounts: system(), Links: links()}
+	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(), Links: links()}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.Workspace); err != nil {
 		return none, err
 	}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
-	add(boxinit.Mount{Kind: boxinit.Bind, Source: p.Workspace, Target: view, Writable: p.Writable})
+	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable})
 	if err := gitMount(p, view, add); err != nil {
 		return none, err
 	}
@@ -46,8 +47,8 @@ func planFor(p Policy) (plan, error) {
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
-	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return strings.Compare(a.Target+"/", b.Target+"/") })
-	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: gitConfig(p.Git)}}
+	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
+	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
 	return plan{spec: spec, view: view, env: environment(p)}, nil
 }
 
@@ -80,7 +81,7 @@ func system() []boxinit.Mount {
 		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true},
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		path := "/dev/" + name
+		path := boxinit.Raw("/dev/" + name)
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.Device, Source: path, Target: path})
 	}
 	return mounts
@@ -122,7 +123,7 @@ func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
 		if err != nil {
 			return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
 		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: target, Writable: p.Writable})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(target), Writable: p.Writable})
 		return nil
 	}
 	if !p.Writable {
@@ -130,7 +131,7 @@ func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
 	}
 	exists, err := fixed(inside)
 	if err == nil && exists {
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: inside, Target: target})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(inside), Target: boxinit.Raw(target)})
 	}
 	return err
 }
@@ -166,7 +167,7 @@ func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
 		if resolved, err := filepath.EvalSymlinks(target); err == nil && !within(target, view) {
 			target = resolved
 		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: target})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(target)})
 	}
 	return nil
 }
@@ -180,12 +181,12 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 		if err != nil {
 			return &policyError{fmt.Errorf("tmp: %w", err), "name a folder that exists"}
 		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: "/tmp", Writable: true, Mine: true})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: "/tmp", Writable: true, Mine: true})
 	}
 	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true}
 	if named := goCache(p.Env); filepath.IsAbs(named) { // else there is no home to look in
 		if users, err := resolve(named); err == nil {
-			cache.Kind, cache.Source = boxinit.Overlay, users
+			cache.Kind, cache.Source = boxinit.Overlay, boxinit.Raw(users)
 		}
 	}
 	add(cache)
@@ -197,11 +198,11 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 func hide(p Policy, view string, spec *boxinit.Spec) error {
 	shown := map[string]bool{}
 	for _, m := range spec.Mounts {
-		shown[m.Target] = true
+		shown[string(m.Target)] = true
 	}
 	for _, path := range secrets(p.Env) {
 		if !shown[path] && path != "/" {
-			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: path})
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
 		}
 	}
 	for _, path := range p.Hidden {
@@ -222,7 +223,7 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 		} else if resolved, err := filepath.EvalSymlinks(target); err == nil {
 			target = resolved
 		}
-		spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: target})
+		spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(target)})
 	}
 	return nil
 }

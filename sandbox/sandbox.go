@@ -16,7 +16,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -156,6 +158,11 @@ func within(path, dir string) bool {
 func (c Command) dirOf() (string, error) {
 	if len(c.Argv) == 0 {
 		return "", errors.New("run: the command is empty")
+	}
+	for _, s := range slices.Concat(c.Argv, c.Env) {
+		if strings.ContainsRune(s, 0) {
+			return "", fmt.Errorf("run %s: %w: an argument or variable holds a NUL", c.Argv[0], syscall.EINVAL)
+		}
 	}
 	if c.Dir != "" && !filepath.IsLocal(c.Dir) {
 		return "", fmt.Errorf("run %s: folder %s: %w", c.Argv[0], c.Dir, ErrOutside)

@@ -66,7 +66,7 @@ func TestWritableWorkspaceKeepsGitClosed(t *testing.T) {
 }
 
 func TestHiddenAndReadOnly(t *testing.T) {
-	dir, store, empty := t.TempDir(), t.TempDir(), t.TempDir()
+	dir, store, empty := filepath.Join(t.TempDir(), "a b'\"\xff"), t.TempDir(), t.TempDir() // a path of any bytes
 	write(t, filepath.Join(dir, ".skein/config.yaml"), "secret")
 	write(t, filepath.Join(dir, "sub/.skein"), "secret")
 	write(t, filepath.Join(store, "object"), "o\n")

@@ -72,7 +72,7 @@ func (b *builder) take() (err error) {
 		default:
 			continue
 		}
-		fd, err := cloneTree(m.Source)
+		fd, err := cloneTree(string(m.Source))
 		if err == nil {
 			err = restrict(fd, "", attr)
 		}
@@ -87,10 +87,10 @@ func (b *builder) take() (err error) {
 func (b *builder) attach(i int, m Mount) error {
 	switch m.Kind {
 	case Bind, Device:
-		if err := mountPoint(b.binds[i], m.Target); err != nil {
+		if err := mountPoint(b.binds[i], string(m.Target)); err != nil {
 			return err
 		}
-		if err := moveTo(b.binds[i], m.Target); err != nil {
+		if err := moveTo(b.binds[i], string(m.Target)); err != nil {
 			return err
 		}
 		return b.own(m)
@@ -99,14 +99,14 @@ func (b *builder) attach(i int, m Mount) error {
 	case Overlay:
 		return b.overlay(b.binds[i], m)
 	case Hide:
-		return b.hide(m.Target)
+		return b.hide(string(m.Target))
 	case Proc:
-		return b.proc(m.Target)
+		return b.proc(string(m.Target))
 	case Pts:
 		// A box without terminals is still a box.
 		fd, err := newFileSystem("devpts", "newinstance", "", "ptmxmode", "0666", "mode", "0600")
-		if err == nil && os.Mkdir(m.Target, 0o755) == nil {
-			_ = moveTo(fd, m.Target)
+		if err == nil && os.Mkdir(string(m.Target), 0o755) == nil {
+			_ = moveTo(fd, string(m.Target))
 		}
 		return nil
 	}
@@ -122,10 +122,10 @@ func (b *builder) tmpfs(m Mount) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(m.Target, 0o755); err != nil {
+	if err := os.MkdirAll(string(m.Target), 0o755); err != nil {
 		return err
 	}
-	if err := moveTo(fd, m.Target); err != nil {
+	if err := moveTo(fd, string(m.Target)); err != nil {
 		return err
 	}
 	if !m.Writable {
@@ -139,7 +139,7 @@ func (b *builder) own(m Mount) error {
 	if !m.Mine || !b.spec.Switch {
 		return nil // who made it is who uses it
 	}
-	return os.Lchown(m.Target, b.spec.UID, b.spec.GID)
+	return os.Lchown(string(m.Target), b.spec.UID, b.spec.GID)
 }
 
 // overlay lets commands change what they see of a folder of the user's without changing
@@ -174,10 +174,10 @@ func (b *builder) layered(lower int, m Mount) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(m.Target, 0o755); err != nil {
+	if err := os.MkdirAll(string(m.Target), 0o755); err != nil {
 		return err
 	}
-	return moveTo(fd, m.Target)
+	return moveTo(fd, string(m.Target))
 }
 
 // hide puts an empty folder or file over target. What is absent, or cannot be reached
@@ -194,10 +194,10 @@ func (b *builder) hide(target string) error {
 		return nil
 	case err != nil:
 		return err
-	case target != named && strings.HasPrefix(b.spec.View+"/", strings.TrimSuffix(target, "/")+"/"):
+	case target != named && strings.HasPrefix(string(b.spec.View)+"/", strings.TrimSuffix(target, "/")+"/"):
 		return errors.New("it is a link to what the box shows")
 	case info.IsDir():
-		return b.tmpfs(Mount{Target: target, Mode: 0o555})
+		return b.tmpfs(Mount{Target: Raw(target), Mode: 0o555})
 	}
 	fd, err := unix.OpenTree(b.null, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -226,12 +226,12 @@ func (b *builder) proc(target string) error {
 
 func (b *builder) write() error {
 	for _, l := range b.spec.Links {
-		if err := os.Symlink(l.Target, l.Path); err != nil {
+		if err := os.Symlink(string(l.Target), string(l.Path)); err != nil {
 			return err
 		}
 	}
 	for _, f := range b.spec.Files {
-		if err := os.WriteFile(f.Path, []byte(f.Text), 0o644); err != nil {
+		if err := os.WriteFile(string(f.Path), []byte(f.Text), 0o644); err != nil {
 			return err
 		}
 		if err := b.own(Mount{Target: f.Path, Mine: true}); err != nil {

@@ -119,19 +119,19 @@ func (s *server) start(m message) (*command, error) {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(null) }()
-	program, argv := "/proc/self/exe", append([]string{Name}, m.Argv...)
-	if !m.Self {
-		argv = m.Argv
-		if program, err = LookPath(argv[0], m.Dir, m.Env); err != nil {
-			return nil, err
-		}
+	argv, dir, env := texts(m.Argv), string(m.Dir), texts(m.Env)
+	program := "/proc/self/exe"
+	if m.Self {
+		argv = append([]string{Name}, argv...)
+	} else if program, err = LookPath(argv[0], dir, env); err != nil {
+		return nil, err
 	}
 	tag, err := s.tags.next()
 	if err != nil {
 		return nil, err
 	}
 	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
-		Dir: m.Dir, Env: m.Env,
+		Dir: dir, Env: env,
 		Files: []uintptr{uintptr(null), uintptr(m.fds[0]), uintptr(m.fds[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -1,5 +1,40 @@
 package boxinit
 
+import "encoding/base64"
+
+// A Raw is a string of any bytes: paths, arguments and environments need not be text,
+// and JSON would change what is not.
+type Raw string
+
+// MarshalText makes text of r.
+func (r Raw) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, []byte(r)), nil
+}
+
+// UnmarshalText undoes MarshalText.
+func (r *Raw) UnmarshalText(text []byte) error {
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
+	*r = Raw(raw)
+	return err
+}
+
+// Raws makes every string of a list a Raw.
+func Raws(list []string) []Raw {
+	raws := make([]Raw, len(list))
+	for i, s := range list {
+		raws[i] = Raw(s)
+	}
+	return raws
+}
+
+func texts(raws []Raw) []string {
+	list := make([]string, len(raws))
+	for i, r := range raws {
+		list[i] = string(r)
+	}
+	return list
+}
+
 // A Kind says what is attached at a [Mount]'s target.
 type Kind string
 
@@ -17,8 +52,8 @@ const (
 // A Mount is one thing attached to the tree of a box.
 type Mount struct {
 	Kind     Kind
-	Source   string // host path, resolved
-	Target   string // path in the box, resolved; made if absent, in file systems of the box only
+	Source   Raw // host path, resolved
+	Target   Raw // path in the box, resolved; made if absent, in file systems of the box only
 	Writable bool
 	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
 	Mine     bool   // the root of a Tmpfs or Bind belongs to the commands' user
@@ -26,12 +61,12 @@ type Mount struct {
 
 // A File is written while the box is built.
 type File struct {
-	Path, Text string
+	Path, Text Raw
 }
 
 // A Link is a symbolic link made while the box is built.
 type Link struct {
-	Path, Target string
+	Path, Target Raw
 }
 
 // A Spec is all an init needs to know to build its box.
@@ -39,8 +74,8 @@ type Spec struct {
 	Mounts []Mount // attached in this order: a folder before what is below it
 	Links  []Link
 	Files  []File
-	View   string // where the workspace is
-	UID    int    // user of the commands, as on the host
+	View   Raw // where the workspace is
+	UID    int // user of the commands, as on the host
 	GID    int
 	Switch bool // the init is root and must become UID
 }
@@ -48,11 +83,11 @@ type Spec struct {
 // A Request starts a command or ends one.
 type Request struct {
 	ID   int64
-	Kill bool     // end command ID and all its descendants
-	Self bool     // the program is the init's own; Argv follows argv[0]
-	Argv []string // looked up on PATH of Env
-	Dir  string   // absolute
-	Env  []string
+	Kill bool  // end command ID and all its descendants
+	Self bool  // the program is the init's own; Argv follows argv[0]
+	Argv []Raw // looked up on PATH of Env
+	Dir  Raw   // absolute
+	Env  []Raw
 }
 
 // A Reply answers a request to start a command, once the command and all its

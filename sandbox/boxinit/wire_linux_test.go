@@ -9,7 +9,7 @@ import (
 )
 
 func TestMessagesArriveAsTheyWereSent(t *testing.T) {
-	want := Request{ID: 7, Argv: []string{"a", "", "\x00<&>\u2028"}, Dir: "/d", Env: []string{"A=1"}}
+	want := Request{ID: 7, Argv: []Raw{"a", "", "<&>\u2028", "\xff\xfe"}, Dir: "/d", Env: []Raw{"A=\x80"}}
 	frame, err := Encode(want)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestLongMessagesAreRefused(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	frame, err := Encode(Request{ID: 1, Argv: []string{"x"}})
+	frame, err := Encode(Request{ID: 1, Argv: []Raw{"x"}})
 	if err != nil {
 		f.Fatal(err)
 	}
