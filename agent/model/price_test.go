@@ -1,0 +1,26 @@
+package model
+
+import "testing"
+
+func TestCost(t *testing.T) {
+	p := &Price{Input: 2, CacheRead: 0.5, CacheWrite: 2.5, Output: 10}
+	all := Usage{Input: Tokens(1_000_000), CacheRead: Tokens(2_000_000), CacheWrite: Tokens(400_000), Output: Tokens(100_000)}
+	for _, tt := range []struct {
+		name  string
+		price *Price
+		usage Usage
+		want  float64
+		known bool
+	}{
+		{"all counters", p, all, 2 + 1 + 1 + 1, true},
+		{"no price", nil, all, 0, false},
+		{"no cache writes", p, Usage{Input: Tokens(500_000), CacheRead: Tokens(0), Output: Tokens(0)}, 1, true},
+		{"cache not measured", p, Usage{Input: Tokens(1), Output: Tokens(1)}, 0, false},
+		{"cache not measured, one price", &Price{Input: 1, CacheRead: 1, Output: 1}, Usage{Input: Tokens(1_000_000), Output: Tokens(0)}, 1, true},
+		{"nothing measured", p, Usage{}, 0, false},
+	} {
+		if got, known := tt.price.Cost(tt.usage); got != tt.want || known != tt.known {
+			t.Errorf("%s: Cost = %v, %v, want %v, %v", tt.name, got, known, tt.want, tt.known)
+		}
+	}
+}
