@@ -1,0 +1,85 @@
+// Package rawjson works on JSON as bytes: it reads objects in the order they were written,
+// changes single values in place, and puts objects together from the pieces of a stream.
+// Bytes that need no change stay as they are, so what was received once is sent again the
+// same.
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Encode gives v's JSON with <, > and & as they are: models read it.
+func Encode(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// Given reports whether a value is there and not null.
+func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// IsObject reports whether raw is one whole JSON object.
+func IsObject(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}
+
+// Text reads a JSON string; anything else is no text.
+func Text(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// Each calls do with every value of an object or list, in the order in which they stand
+// there. Elements of a list have no key.
+func Each(whole json.RawMessage, do func(key string, value json.RawMessage) error) error {
+	_, err := Edit(whole, func(key string, value json.RawMessage) (json.RawMessage, error) {
+		return value, do(key, value)
+	})
+	return err
+}
+
+// Edit returns an object or list with change applied to each of its values; the bytes
+// between the values stay as they are. Elements of a list have no key.
+func Edit(whole json.RawMessage, change func(key string, value json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(whole))
+	open, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if open != json.Delim('{') && open != json.Delim('[') {
+		return nil, fmt.Errorf("found %v where an object or a list was expected", open)
+	}
+	out := make([]byte, 0, len(whole))
+	done := int64(0) // bytes of whole that out has already
+	for dec.More() {
+		key := ""
+		if open == json.Delim('{') {
+			t, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key, _ = t.(string)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		changed, err := change(key, value)
+		if err != nil {
+			return nil, err
+		}
+		end := dec.InputOffset()
+		out = append(out, whole[done:end-int64(len(value))]...)
+		out = append(out, changed...)
+		done = end
+	}
+	return append(out, whole[done:]...), nil
+}
