@@ -6,38 +6,55 @@ import (
 	"skein/agent/model"
 )
 
-// budget is the run's allowance of tokens, input and output, shared by all agents. A call
-// is granted while what was spent, what others are about to read and what it will read
-// itself stay within the limit; so the limit is passed by at most one reply for each agent
-// that is at work.
+// budget is the run's allowance, shared by all agents: of tokens, input and output, and of
+// dollars. A call is granted while what was spent, what others are about to read and what it
+// will read itself stay within it; so it is passed by at most one reply for each agent that
+// is at work.
 type budget struct {
-	limit int64 // 0: none
+	tokens int64        // 0: no limit
+	usd    float64      // 0: no limit
+	price  *model.Price // set if usd is
 
-	mu       sync.Mutex
-	spent    int64
-	reserved int64
+	mu    sync.Mutex
+	spent spending // reserved calls included
+}
+
+type spending struct {
+	tokens int64
+	usd    float64
 }
 
 // Reserve implements [agent.Budget].
 func (b *budget) Reserve(tokens int64) (func(model.Usage), bool) {
-	if b.limit == 0 {
+	if b.tokens == 0 && b.usd == 0 {
 		return func(model.Usage) {}, true
 	}
+	// What is about to be read is taken to come from no cache.
+	reading := b.cost(model.Usage{Input: model.Tokens(tokens), CacheRead: model.Tokens(0), Output: model.Tokens(0)}, spending{tokens: tokens})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.spent+b.reserved+tokens > b.limit {
+	after := spending{b.spent.tokens + reading.tokens, b.spent.usd + reading.usd}
+	if b.tokens > 0 && after.tokens > b.tokens || b.usd > 0 && after.usd > b.usd {
 		return nil, false
 	}
-	b.reserved += tokens
+	b.spent = after
 	return func(u model.Usage) {
+		used := b.cost(u, reading)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.reserved -= tokens
-		used := u.Prompt().Plus(u.Output)
-		if !used.Known {
-			// A reply without figures was not free: what was reserved counts as spent.
-			used = model.Tokens(tokens)
-		}
-		b.spent += used.N
+		b.spent.tokens += used.tokens - reading.tokens
+		b.spent.usd += used.usd - reading.usd
 	}, true
+}
+
+// cost is what a usage spends. A reply without figures was not free: then it is otherwise.
+func (b *budget) cost(u model.Usage, otherwise spending) spending {
+	s := otherwise
+	if n := u.Prompt().Plus(u.Output); n.Known {
+		s.tokens = n.N
+	}
+	if usd, known := b.price.Cost(u); known {
+		s.usd = usd
+	}
+	return s
 }

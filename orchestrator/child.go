@@ -177,7 +177,7 @@ func (b *batch) live(ctx context.Context, c *child, where delegate.Place) (err e
 	if err := c.begin(delegate.Front(b.run.o.Mode, b.before), first); err != nil {
 		return err
 	}
-	c.out, err = c.work(ctx, b.run.o.ChildTurns)
+	c.out, err = c.work(ctx, b.run.o.ChildTurns, nil)
 	return err
 }
 

@@ -50,11 +50,11 @@ func (n *node) begin(front []model.Message, first ...model.Message) error {
 }
 
 // work runs the agent to its end. Its ctx carries a slot.
-func (n *node) work(ctx context.Context, maxTurns int) (agent.Outcome, error) {
+func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.Outcome, error) {
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
 		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: &n.run.budget,
-		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Record: n.record,
+		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Form: form, Record: n.record,
 	}, n.talk)
 }
 

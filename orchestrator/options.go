@@ -43,6 +43,9 @@ type Options struct {
 	Timeout     time.Duration               // of the run [none]
 	ChildTime   time.Duration               // of each child, counted from its slot [15m]
 	Budget      int64                       // tokens of the whole run [none]
+	BudgetUSD   float64                     // dollars of the whole run; needs Price [none]
+	Price       *model.Price                // of the model; nil leaves costs unknown
+	Form        *agent.Form                 // of the parent's final answer; nil leaves it free
 
 	Session string              // id of the session; "" makes one
 	Now     func() time.Time    // nil: time.Now

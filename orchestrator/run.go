@@ -46,7 +46,10 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{limit: o.Budget}, sum: newTally()}
+	r := &run{o: o, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD, price: o.Price}, sum: newTally()}
+	if o.BudgetUSD > 0 && o.Price == nil {
+		return Outcome{}, fmt.Errorf("limit the cost of %s: its prices are unknown", o.ModelName)
+	}
 	if r.dir, err = workspace(o.Dir); err != nil {
 		return Outcome{}, err
 	}
@@ -72,7 +75,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if err != nil {
 		ended.Cause = err.Error()
 	}
-	r.journal.Append("0", r.sum.receipt(ended, r.unasked.Load(), r.since(started)))
+	r.journal.Append("0", r.sum.receipt(ended, r.unasked.Load(), r.since(started), o.Price))
 	return Outcome{
 		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Session: o.Session, Dir: r.dir,
 	}, err
@@ -186,7 +189,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		return out, err
 	}
 	err = r.sched.Hold(ctx, func(ctx context.Context) (err error) {
-		out, err = n.work(ctx, r.o.MaxTurns)
+		out, err = n.work(ctx, r.o.MaxTurns, r.o.Form)
 		return err
 	})
 	return out, err

@@ -38,12 +38,16 @@ func (t *tally) settled(rep delegate.Report) {
 }
 
 // receipt closes the run with the parent's own part.
-func (t *tally) receipt(parent agent.Outcome, unasked bool, wall time.Duration) *journal.RunEnded {
+func (t *tally) receipt(parent agent.Outcome, unasked bool, wall time.Duration, price *model.Price) *journal.RunEnded {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &journal.RunEnded{
+	e := &journal.RunEnded{
 		Stop: string(parent.Stop), Cause: parent.Cause, Answer: parent.Text, Unasked: unasked,
 		Children: t.children, Merged: t.merged, Kept: t.kept, Usage: t.usage.Plus(parent.Usage),
 		Seconds: wall.Seconds(), Busy: t.busy.Seconds(),
 	}
+	if usd, known := price.Cost(e.Usage); known {
+		e.Cost = &usd
+	}
+	return e
 }

@@ -140,6 +140,7 @@ type RunEnded struct {
 	Merged   int         `json:"merged"`
 	Kept     int         `json:"kept"`
 	Usage    model.Usage `json:"usage"`
+	Cost     *float64    `json:"cost_usd"` // null: unknown
 	Seconds  float64     `json:"seconds"`
 	Busy     float64     `json:"busy_seconds"` // sum of the children's times
 }
