@@ -85,6 +85,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	_, _ = fmt.Fprintln(o.Err, "made a project half way through a rename; its tests run once before anything is done")
 	if text, err := p.test(ctx); err != nil {
 		return fmt.Errorf("demo: the project's tests fail before anything was done: %w: %s", err, strings.TrimSpace(text))
 	}

@@ -133,7 +133,9 @@ func TestVisible(t *testing.T) {
 		"c1 \u009b1m":    `c1 \x9b1m`,
 		"a\u202eb\u2066": `a\u202eb\u2066`,
 		"ünïcode ✓":      "ünïcode ✓",
-		"bad \xff":       "bad \xff",
+		"bad \xff":       `bad \xff`,
+		"می\u200cخواهم":  "می\u200cخواهم",
+		"\u200d\x1b":     "\u200d" + `\x1b`,
 	} {
 		if got := face.Visible(in); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", in, got, want)

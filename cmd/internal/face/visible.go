@@ -1,27 +1,29 @@
 package face
 
 import (
-	"fmt"
 	"strings"
-	"unicode"
+
+	"skein/tools/gate"
 )
 
-// Visible returns text of a model or a tool in a form that a terminal only shows: control
-// characters, and those that turn the direction of writing, are written out as escapes. Tabs
-// and line ends stay.
+// joiners are the two characters without a width that scripts and emoji cannot be written without.
+const joiners = "\u200c\u200d"
+
+// Visible returns text of a model or a tool in a form that a terminal only shows, as
+// [gate.Visible] does for questions; it leaves joiners in, since answers are read, not judged.
 func Visible(s string) string {
-	if strings.IndexFunc(s, acts) < 0 {
-		return s
-	}
 	var b strings.Builder
-	for _, r := range s {
-		if acts(r) {
-			b.WriteString(escape(r))
-		} else {
-			b.WriteRune(r)
+	for {
+		i := strings.IndexAny(s, joiners)
+		if i < 0 {
+			b.WriteString(gate.Visible(s))
+			return b.String()
 		}
+		b.WriteString(gate.Visible(s[:i]))
+		n := len("\u200c")
+		b.WriteString(s[i : i+n])
+		s = s[i+n:]
 	}
-	return b.String()
 }
 
 // Line is [Visible] on one line, shortened to at most limit characters.
@@ -31,22 +33,4 @@ func Line(s string, limit int) string {
 		return string(r[:limit-1]) + "…"
 	}
 	return s
-}
-
-// acts reports whether a terminal would do something else with r than show it.
-func acts(r rune) bool {
-	switch r {
-	case '\n', '\t':
-		return false
-	case '\u200e', '\u200f', '\u061c':
-		return true
-	}
-	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-}
-
-func escape(r rune) string {
-	if r < 0x100 {
-		return fmt.Sprintf(`\x%02x`, r)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
