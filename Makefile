@@ -32,7 +32,7 @@ bench:
 docs:
 	$(GO) test ./docs ./cmd/internal/cli -run 'TestLayersInAgentsFile|TestReference' -update
 
-# Without cgo, since skein-init runs where there may be no C library to load. Without
-# -trimpath, so that what is compiled here serves the project's own go test in the demo.
+# Without cgo, since skein-init runs where there may be no C library to load. The demo runs
+# its tests with -trimpath too: what is compiled here serves them.
 build:
-	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
