@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"skein/agent/model"
+	"skein/agent/model/wire/rawjson"
 )
 
 // Messages as they are sent. The order of the fields is part of the bytes that caches
@@ -51,18 +52,18 @@ type (
 func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 	switch m.Role {
 	case model.System, model.User:
-		return encode(textMessage{m.Role, m.Text})
+		return rawjson.Encode(textMessage{m.Role, m.Text})
 	case model.Assistant:
 		out := assistantMessage{Role: m.Role, Content: m.Text}
 		for _, tc := range m.Calls {
 			out.Calls = append(out.Calls, call{tc.ID, "function", callFunc{tc.Name, tc.Args}})
 		}
-		return encode(out)
+		return rawjson.Encode(out)
 	case model.ToolRole:
 		if m.CallID == "" {
 			return nil, errors.New("a tool message without the id of its call")
 		}
-		return encode(toolMessage{m.Role, m.CallID, m.Text})
+		return rawjson.Encode(toolMessage{m.Role, m.CallID, m.Text})
 	}
 	return nil, fmt.Errorf("unknown role %q", m.Role)
 }
@@ -80,16 +81,5 @@ func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
 		}
 		out = append(out, tool{"function", toolFunc{t.Name, t.Description, schema}})
 	}
-	return encode(out)
-}
-
-// encode gives v's JSON with <, > and & as they are: models read it.
-func encode(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return rawjson.Encode(out)
 }

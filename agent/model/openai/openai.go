@@ -4,29 +4,22 @@
 // A reply's message is kept byte for byte, fields that nobody here knows included, and
 // sent back unchanged; a request is its messages' bytes joined by commas. Nothing that was
 // encoded once is encoded again, so provider caches see each request begin like the last.
+// A stream has no message bytes: they are put together from its deltas, the same bytes for
+// the same deltas.
 //
-// Non-goals: streaming, retries (a client that wraps this one), other dialects.
+// Non-goals: retries (a client that wraps this one), other dialects.
 package openai
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
-	"time"
 
 	"skein/agent/model"
-)
-
-const (
-	connectTimeout = 10 * time.Second
-	replyTimeout   = 10 * time.Minute // an unstreamed reply says nothing until it is whole
-	replyLimit     = 64 << 20         // bytes; a larger reply is a fault of the server
-	idleConns      = 16               // children talk to one host at the same time
+	"skein/agent/model/wire"
+	"skein/agent/model/wire/rawjson"
 )
 
 // Options tell a [Client] whom to ask. BaseURL and Model must be set.
@@ -41,16 +34,27 @@ type Options struct {
 	// unless it has a policy: they would carry the conversation to another host.
 	HTTP *http.Client
 
-	Timeout  time.Duration // of a whole exchange, default 10 minutes
-	Scripted bool          // tell the provider the request's origin (header Skein-Agent)
+	Stream bool // ask for the reply in pieces
+	Limits wire.Limits
+	Params model.Params
+
+	// LimitField is the request's field for the length of the reply, default "max_tokens".
+	// OpenAI itself takes "max_completion_tokens" for all its models, the old name for some.
+	LimitField string
+	// ReasoningOff is the reasoning_effort that means none at all, such as "none". Where
+	// there is no such word, Params.Reasoning "off" is refused.
+	ReasoningOff string
+
+	Scripted bool // tell the provider the request's origin (header Skein-Agent)
 }
 
 // A Client asks one model of one provider. It is safe for concurrent use.
 type Client struct {
-	opts Options
-	url  string // of the chat-completions resource
-	head []byte // a request body up to its first message
-	http *http.Client
+	wire   *wire.Client
+	name   string
+	stream bool
+	head   []byte // a request body up to its first message
+	limit  string // the name of the field for the reply's length
 }
 
 var _ model.Client = (*Client)(nil)
@@ -60,113 +64,110 @@ func New(o Options) (*Client, error) {
 	if o.Name == "" {
 		o.Name = "openai"
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = replyTimeout
+	if o.LimitField == "" {
+		o.LimitField = "max_tokens"
 	}
-	if o.Model == "" {
-		return nil, fmt.Errorf("set up %s: no model named", o.Name)
+	header := http.Header{}
+	if o.Key != "" {
+		header.Set("Authorization", "Bearer "+o.Key)
 	}
-	base, err := url.Parse(o.BaseURL)
-	// The URL may hold a password: its text is not repeated.
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("set up %s: the base URL is no http(s) URL", o.Name)
-	}
-	if base.User != nil {
-		return nil, fmt.Errorf("set up %s: the base URL holds a user name or password", o.Name)
-	}
-	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fmt.Errorf("set up %s: the key holds white space or other characters no key has", o.Name)
-	}
-	head, err := encode(o.Model)
+	w, err := wire.New(wire.Options{
+		Name: o.Name, BaseURL: o.BaseURL, Path: "chat/completions", Model: o.Model,
+		Key: o.Key, KeyVar: o.KeyVar, Header: header, NotOurAPI: "an OpenAI-compatible API",
+		HTTP: o.HTTP, Limits: o.Limits, Scripted: o.Scripted,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("set up %s: encode model name: %w", o.Name, err)
+		return nil, err
 	}
-	return &Client{
-		opts: o,
-		url:  base.JoinPath("chat/completions").String(),
-		head: fmt.Appendf(nil, `{"model":%s,"messages":[`, head),
-		http: carrier(o.HTTP),
-	}, nil
-}
-
-func carrier(given *http.Client) *http.Client {
-	c := &http.Client{}
-	if given != nil {
-		*c = *given
-	} else {
-		c.Transport = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
-			TLSHandshakeTimeout: connectTimeout,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: idleConns,
-			IdleConnTimeout:     90 * time.Second,
-		}
+	head, err := head(o)
+	if err != nil {
+		return nil, fmt.Errorf("set up %s: %w", o.Name, err)
 	}
-	if c.CheckRedirect == nil {
-		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	}
-	return c
+	return &Client{wire: w, name: o.Name, stream: o.Stream, head: head, limit: o.LimitField}, nil
 }
 
 // Dialect implements [model.Client].
 func (c *Client) Dialect() string { return "openai" }
 
 // Close gives up idle connections. The client stays usable.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.wire.Close() }
 
 // Exchange implements [model.Client].
 func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
-	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
-	defer cancel()
-	reply, err := c.exchange(limited, req)
-	if err != nil && ctx.Err() != nil {
-		return model.Reply{}, ctx.Err()
+	body, err := c.body(req)
+	if err != nil {
+		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
 	}
+	var reply model.Reply
+	err = c.wire.Ask(ctx, wire.Call{Body: body, Stream: c.stream, Origin: req.Origin}, func(r io.Reader) error {
+		full, err := c.read(r, req)
+		if err == nil {
+			reply, err = c.reply(full, req)
+		}
+		return err
+	})
 	return reply, err
 }
 
-func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
-	hreq, err := c.request(ctx, req)
+// read returns the completion that was sent whole, or that a stream's pieces make.
+func (c *Client) read(r io.Reader, req model.Request) (completion, error) {
+	if c.stream {
+		whole, all := wire.IsObject(r)
+		if r = all; !whole {
+			return c.pieces(r, req.Stream)
+		}
+	}
+	data, err := io.ReadAll(r)
 	if err != nil {
-		return model.Reply{}, err
+		return completion{}, err
 	}
-	resp, err := c.http.Do(hreq)
-	if err != nil {
-		return model.Reply{}, c.lost(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return model.Reply{}, c.refused(resp)
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, replyLimit+1))
-	if err != nil {
-		return model.Reply{}, c.lost(err)
-	}
-	if len(data) > replyLimit {
-		return model.Reply{}, c.fault(resp.StatusCode, "the reply is larger than 64 MiB", "", nil)
-	}
-	return c.reply(data, req)
+	return c.whole(data)
 }
 
-func (c *Client) request(ctx context.Context, req model.Request) (*http.Request, error) {
-	b, err := newBody(c.head, req)
+func head(o Options) ([]byte, error) {
+	name, err := rawjson.Encode(o.Model)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", c.opts.Name, err)
+		return nil, err
 	}
-	hreq, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, io.NopCloser(b.reader()))
+	params, err := params(o)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", c.opts.Name, err)
+		return nil, err
 	}
-	hreq.ContentLength = b.size()
-	hreq.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(b.reader()), nil }
-	hreq.Header.Set("Content-Type", "application/json")
-	hreq.Header.Set("Accept", "application/json")
-	if c.opts.Key != "" {
-		hreq.Header.Set("Authorization", "Bearer "+c.opts.Key)
+	out := fmt.Appendf(nil, `{"model":%s`, name)
+	if o.Stream {
+		out = append(out, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	}
-	if c.opts.Scripted {
-		hreq.Header.Set("Skein-Agent", req.Origin.Agent+"; turn="+strconv.Itoa(req.Origin.Turn))
+	return append(append(out, params...), `,"messages":[`...), nil
+}
+
+// params are the fields of a request that are the same for all of a client's requests.
+func params(o Options) ([]byte, error) {
+	var out []byte
+	ours := []string{"model", "messages", "tools", "stream", "stream_options", "response_format", o.LimitField}
+	add := func(name string, value any) {
+		raw, _ := json.Marshal(value) // numbers and plain words always encode
+		out = fmt.Appendf(out, `,%q:%s`, name, raw)
+		ours = append(ours, name)
 	}
-	return hreq, nil
+	p := o.Params
+	if p.Temperature != nil {
+		add("temperature", *p.Temperature)
+	}
+	if p.Seed != nil {
+		add("seed", *p.Seed)
+	}
+	switch p.Reasoning {
+	case "":
+	case "low", "medium", "high":
+		add("reasoning_effort", p.Reasoning)
+	case "off":
+		if o.ReasoningOff == "" {
+			return nil, fmt.Errorf("reasoning off: no word of %s for it is known; give its own with --param", o.Name)
+		}
+		add("reasoning_effort", o.ReasoningOff)
+	default:
+		return nil, fmt.Errorf("reasoning %q: this API knows low, medium and high", p.Reasoning)
+	}
+	extra, err := wire.Fields(p.Extra, ours...)
+	return append(out, extra...), err
 }

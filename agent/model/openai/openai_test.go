@@ -17,6 +17,7 @@ import (
 
 	"skein/agent/model"
 	"skein/agent/model/openai"
+	"skein/agent/model/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -234,7 +235,7 @@ func TestSlowServer(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees the client go
 		<-r.Context().Done()
 	})
-	c := client(t, openai.Options{BaseURL: url, Name: "deepseek", Timeout: 20 * time.Millisecond})
+	c := client(t, openai.Options{BaseURL: url, Name: "deepseek", Limits: wire.Limits{Whole: 20 * time.Millisecond}})
 	_, err := c.Exchange(t.Context(), model.Request{Messages: hello})
 	var failed *model.Error
 	if want := "ask deepseek: no whole reply within 20ms"; !errors.As(err, &failed) || err.Error() != want {

@@ -1,11 +1,15 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
+	"skein/agent/model/wire/rawjson"
 )
 
 type completion struct {
@@ -15,6 +19,9 @@ type completion struct {
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"` // gateways report failures with status 200
+
+	message json.RawMessage // of the first choice
+	finish  string
 }
 
 type received struct {
@@ -31,36 +38,65 @@ type receivedCall struct {
 	} `json:"function"`
 }
 
-func (c *Client) reply(data []byte, req model.Request) (model.Reply, error) {
+// whole reads a completion that was sent in one piece.
+func (c *Client) whole(data []byte) (completion, error) {
 	var full completion
+	if len(bytes.TrimSpace(data)) == 0 {
+		return full, c.wire.Short(http.StatusOK, "the reply is empty")
+	}
 	if err := json.Unmarshal(data, &full); err != nil {
-		return model.Reply{}, c.fault(http.StatusOK, "the reply is no chat completion: "+c.clean(string(data)),
-			"check that "+c.where()+" is the base URL of an OpenAI-compatible API", err)
+		return full, c.wire.NotOurs("the reply is no chat completion", data, err)
 	}
-	if given(full.Error) {
-		return model.Reply{}, c.fault(http.StatusOK, c.serverWords(data), "", nil)
+	if rawjson.Given(full.Error) {
+		return full, c.reported(data, full.Error)
 	}
-	if len(full.Choices) == 0 || !given(full.Choices[0].Message) {
-		return model.Reply{}, c.fault(http.StatusOK, "the reply holds no message", "", nil)
+	if len(full.Choices) == 0 || !rawjson.Given(full.Choices[0].Message) {
+		return full, c.wire.Short(http.StatusOK, "the reply holds no message")
 	}
-	raw, finish := full.Choices[0].Message, full.Choices[0].Finish
+	full.message, full.finish = full.Choices[0].Message, full.Choices[0].Finish
+	return full, nil
+}
 
+// reported is a failure told by an answer with status 200. Gateways give the status that
+// they got themselves as the error's code. An error without one is a passing one unless it
+// says that the request is wrong.
+func (c *Client) reported(data []byte, raw json.RawMessage) error {
+	var told struct {
+		Code json.RawMessage `json:"code"`
+		Type string          `json:"type"`
+	}
+	_ = json.Unmarshal(raw, &told) // an error of another shape tells its words only
+	status, err := strconv.Atoi(strings.Trim(string(told.Code), `"`))
+	if err == nil && status >= 400 && status <= 599 {
+		return c.wire.Reported(status, data)
+	}
+	e := c.wire.Reported(http.StatusOK, data)
+	e.Again = !e.TooLong && !strings.Contains(told.Type+string(told.Code), "invalid")
+	return e
+}
+
+func (c *Client) reply(full completion, req model.Request) (model.Reply, error) {
+	raw := full.message
 	var in received
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return model.Reply{}, c.fault(http.StatusOK, "the reply's message cannot be read: "+c.clean(string(raw)), "", err)
+		return model.Reply{}, c.unreadable("the reply's message cannot be read", raw, err)
 	}
-	ids, rewrite := nameCalls(in.Calls, req.Messages)
-	if rewrite {
+	given := make([]string, len(in.Calls))
+	for i, rc := range in.Calls {
+		given[i] = rawjson.Text(rc.ID) // no id, or one that is no text, is replaced
+	}
+	ids, changed := wire.CallIDs(given, req.Messages)
+	if changed {
 		var err error
 		if raw, err = withIDs(raw, ids); err != nil {
-			return model.Reply{}, c.fault(http.StatusOK, "the reply's tool calls cannot be read: "+c.clean(string(raw)), "", err)
+			return model.Reply{}, c.unreadable("the reply's tool calls cannot be read", raw, err)
 		}
 	}
 	m := model.Message{Role: model.Assistant, Text: text(in.Content), Raw: raw}
 	for i, rc := range in.Calls {
 		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: rc.Function.Name, Args: arguments(rc.Function.Args)})
 	}
-	out := model.Reply{Message: m, Finish: finished(finish, len(m.Calls) > 0), Usage: usage(full.Usage)}
+	out := model.Reply{Message: m, Finish: finished(full.finish, len(m.Calls) > 0), Usage: usage(full.Usage)}
 	if in.Refusal != "" {
 		out.Finish = model.FinishOther
 		if m.Text == "" {
@@ -70,13 +106,14 @@ func (c *Client) reply(data []byte, req model.Request) (model.Reply, error) {
 	return out, nil
 }
 
-// given reports whether a field was there and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+func (c *Client) unreadable(what string, raw []byte, err error) error {
+	return c.wire.Fault(http.StatusOK, what+": "+c.wire.Clean(string(raw)), "", err)
+}
 
 // text reads a message's content: a text, or the text parts of an array one after another.
 func text(content json.RawMessage) string {
 	var s string
-	if !given(content) || json.Unmarshal(content, &s) == nil {
+	if !rawjson.Given(content) || json.Unmarshal(content, &s) == nil {
 		return s
 	}
 	var parts []struct {
@@ -97,7 +134,7 @@ func text(content json.RawMessage) string {
 func arguments(raw json.RawMessage) string {
 	var s string
 	switch {
-	case !given(raw):
+	case !rawjson.Given(raw):
 		return "{}"
 	case json.Unmarshal(raw, &s) == nil:
 		return s
@@ -116,46 +153,4 @@ func finished(word string, calls bool) model.Finish {
 		return model.FinishStop
 	}
 	return model.FinishOther
-}
-
-type serverUsage struct {
-	Prompt        *int64 `json:"prompt_tokens"`
-	Completion    *int64 `json:"completion_tokens"`
-	CacheHit      *int64 `json:"prompt_cache_hit_tokens"`
-	PromptDetails struct {
-		Cached *int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning *int64 `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
-// usage reads the counters. What the server does not tell, or tells as nonsense, stays
-// unknown; without a figure for the cache the whole prompt counts as Input.
-func usage(raw json.RawMessage) model.Usage {
-	var u serverUsage
-	if json.Unmarshal(raw, &u) != nil {
-		return model.Usage{}
-	}
-	out := model.Usage{
-		Input:     count(u.Prompt),
-		CacheRead: count(u.CacheHit),
-		Output:    count(u.Completion),
-		Reasoning: count(u.CompletionDetails.Reasoning),
-	}
-	if !out.CacheRead.Known {
-		out.CacheRead = count(u.PromptDetails.Cached)
-	}
-	if !out.Input.Known || out.CacheRead.N > out.Input.N {
-		out.CacheRead = model.Count{}
-	}
-	out.Input.N -= out.CacheRead.N
-	return out
-}
-
-func count(n *int64) model.Count {
-	if n == nil || *n < 0 {
-		return model.Count{}
-	}
-	return model.Tokens(*n)
 }
