@@ -88,7 +88,7 @@ func (c *Client) lost(err error) *model.Error {
 		return c.Fault(0, "connection refused", "is the server running at "+c.Where()+"?", err)
 	case errors.As(err, &noHost):
 		return c.Fault(0, "no such host: "+noHost.Name, "check the base URL "+c.Where(), err)
-	case errors.As(err, &cert), errors.As(err, &plain):
+	case errors.As(err, &cert), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
 		return c.Fault(0, c.Clean(err.Error()), "check the base URL "+c.Where(), err)
 	}
 	e := c.Fault(0, c.Clean(err.Error()), "", err)
