@@ -5,19 +5,23 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 )
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.complete)
-	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		send(w, http.StatusOK, []byte(`{"object":"list","data":[{"id":"script","object":"model","created":0,"owned_by":"skein"}]}`))
-	})
+	mux.HandleFunc("POST /v1/chat/completions", s.speak(chat{}))
+	mux.HandleFunc("POST /v1/messages", s.speak(messages{}))
+	mux.HandleFunc("POST /api/chat", s.speak(ollama{}))
+	for path, body := range map[string]string{
+		"/v1/models":   `{"object":"list","data":[{"id":"script","object":"model","created":0,"owned_by":"skein"}]}`,
+		"/api/tags":    `{"models":[{"name":"script:latest","model":"script:latest","modified_at":"` + epoch + `","size":0,"digest":"","details":{}}]}`,
+		"/api/version": `{"version":"0.0.0"}`,
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { send(w, http.StatusOK, []byte(body)) })
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "not_found", "nothing at "+r.Method+" "+r.URL.Path)
+		send(w, http.StatusNotFound, chat{}.problem(http.StatusNotFound, "not_found", "nothing at "+r.Method+" "+r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
@@ -28,36 +32,45 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, requestLimit))
-	if err != nil {
-		fail(w, http.StatusBadRequest, "invalid_request_error", "read the body: "+err.Error())
-		return
+// speak answers requests in one protocol.
+func (s *Server) speak(p protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		refuse := func(status int, kind string, err error) { send(w, status, p.problem(status, kind, err.Error())) }
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, requestLimit))
+		if err != nil {
+			refuse(http.StatusBadRequest, "invalid_request_error", fmt.Errorf("read the body: %w", err))
+			return
+		}
+		req, err := p.read(r.Header, body)
+		if err == nil {
+			err = req.origin(r.Header.Get("Skein-Agent"))
+		}
+		if err != nil {
+			refuse(http.StatusBadRequest, "invalid_request_error", err)
+			return
+		}
+		note := Recorded{Agent: req.agent, Turn: req.turn, Body: body}
+		rule, got := s.script.find(&req)
+		if rule == nil {
+			s.record(note)
+			refuse(http.StatusInternalServerError, "no_rule_fits", noRule(&req))
+			return
+		}
+		note.Line = rule.line
+		if !rule.replies() && !rule.Cut.given || rule.Body != nil || rule.Status != 0 && rule.Status != http.StatusOK {
+			s.record(note)
+			wait(r.Context(), rule.Latency)
+			rule.fail(r.Context(), w, p, &req, got)
+			return
+		}
+		if err := s.reply(r.Context(), w, p, &req, rule, got, note); err != nil {
+			refuse(http.StatusInternalServerError, "script_error", fmt.Errorf("line %d: %w", rule.line, err))
+		}
 	}
-	req, err := read(r.Header.Get("Skein-Agent"), body)
-	if err != nil {
-		fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
-		return
-	}
-	note := Recorded{Agent: req.agent, Turn: req.turn, Body: body}
-	rule, got := s.script.find(req)
-	if rule == nil {
-		s.record(note)
-		fail(w, http.StatusInternalServerError, "no_rule_fits", noRule(req))
-		return
-	}
-	note.Line = rule.line
-	if rule.Status != 0 && rule.Status != http.StatusOK || rule.Body != nil || rule.Garbage {
-		s.record(note)
-		wait(r.Context(), rule.Latency)
-		rule.fail(w, got)
-		return
-	}
-	s.reply(r.Context(), w, req, rule, got, note)
 }
 
 // find returns the first rule that fits, or nil.
-func (s *Script) find(req request) (*rule, captures) {
+func (s *Script) find(req *request) (*rule, captures) {
 	for i := range s.rules {
 		if got, ok := s.rules[i].When.match(req); ok {
 			return &s.rules[i], got
@@ -66,13 +79,17 @@ func (s *Script) find(req request) (*rule, captures) {
 	return nil, nil
 }
 
-// reply sends a completion, and does what a provider's cache does meanwhile: the input is
-// stored when it has been read, the output when it has been written.
-func (s *Server) reply(ctx context.Context, w http.ResponseWriter, req request, r *rule, got captures, note Recorded) {
-	raw, finish, err := r.message(req, got)
+// reply sends a reply, and does what a provider's cache does meanwhile: the input is stored
+// when it has been read, the output when it has been written. An error means that nothing
+// was sent.
+func (s *Server) reply(ctx context.Context, w http.ResponseWriter, p protocol, req *request, r *rule, got captures, note Recorded) error {
+	a, err := r.answer(req, got)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "script_error", fmt.Sprintf("line %d: %v", r.line, err))
-		return
+		return err
+	}
+	pieces, err := p.pieces(a)
+	if err != nil {
+		return err
 	}
 	count := func(given *int64, counted int64) int64 {
 		if given != nil {
@@ -80,59 +97,56 @@ func (s *Server) reply(ctx context.Context, w http.ResponseWriter, req request, 
 		}
 		return counted
 	}
-	var input int64
-	for _, piece := range req.pieces {
-		input += tokens(piece)
-	}
-	note.Input, note.Output = count(r.Usage.Input, input), count(r.Usage.Output, tokens(raw))
+	note.Input, note.Output = count(r.Usage.Input, total(req.pieces)), count(r.Usage.Output, total(pieces))
 	at := ends(req.pieces)
-	note.Hit = s.cache.input(at, note.Input)
-	s.record(note)
+	stored := note.Input
+	if req.cached < len(req.pieces) {
+		stored = min(stored, total(req.pieces[:req.cached]))
+	}
+	note.Hit = s.cache.input(at[:req.cached], stored)
 
-	u := usageReport{Prompt: note.Input, Hit: note.Hit, Miss: note.Input - note.Hit, Completion: note.Output, Total: note.Input + note.Output}
-	u.PromptDetails.Cached = note.Hit
-	u.CompletionDetails.Reasoning = min(note.Output, count(r.Usage.Reasoning, tokens([]byte(got.expand(r.Reasoning)))))
-	data, err := encode(completion{
-		ID:      fmt.Sprintf("chatcmpl_%s_%d", req.agent, req.turn),
-		Object:  "chat.completion",
-		Model:   req.model,
-		Choices: [1]choice{{Message: raw, Finish: finish}},
-		Usage:   &u,
-	})
+	seen := note.Input
+	if req.window > 0 && r.Usage.Input == nil {
+		seen = min(seen, req.window)
+	}
+	a.figures = figures{
+		input: seen, hit: note.Hit, cached: stored, output: note.Output,
+		reasoning: min(note.Output, count(r.Usage.Reasoning, tokens([]byte(a.reasoning)))),
+	}
+	d, err := compose(p, req, r, a)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "script_error", fmt.Sprintf("line %d: %v", r.line, err))
-		return
+		return err
 	}
+	s.record(note)
 	wait(ctx, r.Latency)
-	if r.Cut {
-		cut(w, http.StatusOK, data)
+	end := at[len(at)-1]
+	if after := end.ends(pieces); len(after) > 0 {
+		end = after[len(after)-1]
 	}
-	s.cache.output(at[len(at)-1], raw, note.Input+note.Output)
-	send(w, http.StatusOK, data)
+	d.whole = func() {
+		if req.cached == len(req.pieces) {
+			s.cache.output(end, note.Input+note.Output)
+		}
+	}
+	r.deliver(ctx, w, d)
+	return nil
 }
 
-// fail answers with the rule's fault.
-func (r *rule) fail(w http.ResponseWriter, got captures) {
-	if r.RetryAfter != "" {
-		w.Header().Set("Retry-After", r.RetryAfter)
+// compose gives the body of a reply, with the faults that are of its own making.
+func compose(p protocol, req *request, r *rule, a answer) (delivery, error) {
+	h := p.habits()
+	if !req.streams {
+		data, err := p.whole(a)
+		if r.Garbage {
+			data = data[:len(data)/2]
+		}
+		return delivery{status: http.StatusOK, kind: typeJSON, chunks: [][]byte{data}, alive: h.wholeAlive}, err
 	}
-	status := r.Status
-	if status == 0 {
-		status = http.StatusOK
+	chunks, err := p.stream(a)
+	if r.Garbage && err == nil {
+		malform(chunks)
 	}
-	var data []byte
-	switch {
-	case r.Body != nil:
-		data = []byte(got.expand(*r.Body))
-	case r.Garbage:
-		data = []byte("<!doctype html><p>this is no JSON {\"")
-	default:
-		data = problem("scripted_fault", fmt.Sprintf("scripted fault: %s", strings.ToLower(http.StatusText(status))))
-	}
-	if r.Cut {
-		cut(w, status, data)
-	}
-	send(w, status, data)
+	return delivery{status: http.StatusOK, kind: h.streamType, chunks: chunks, alive: h.streamAlive, lines: true}, err
 }
 
 // wait lets the latency pass. If the client goes or the server is closed meanwhile, it does
@@ -147,42 +161,8 @@ func wait(ctx context.Context, p pause) {
 	}
 }
 
-// cut sends half of the body and ends the connection; it does not return.
-func cut(w http.ResponseWriter, status int, data []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.WriteHeader(status)
-	_, _ = w.Write(data[:len(data)/2]) // the client may have gone: nobody is left to tell
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
-}
-
-func send(w http.ResponseWriter, status int, data []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have gone: nobody is left to tell
-}
-
-func fail(w http.ResponseWriter, status int, kind, words string) {
-	send(w, status, problem(kind, words))
-}
-
-// problem is an error body in the dialect's form.
-func problem(kind, words string) []byte {
-	var p struct {
-		Error struct {
-			Message string `json:"message"`
-			Type    string `json:"type"`
-		} `json:"error"`
-	}
-	p.Error.Message, p.Error.Type = words, kind
-	data, _ := encode(p) // two strings always encode
-	return data
-}
-
 // noRule names the request that no rule fits, so that its author can write one.
-func noRule(r request) string {
+func noRule(r *request) error {
 	last := "user message"
 	text := r.user
 	if r.hasResults {
@@ -191,5 +171,5 @@ func noRule(r request) string {
 	if head := []rune(text); len(head) > 200 {
 		text = string(head[:200]) + "…"
 	}
-	return fmt.Sprintf("no rule of the script fits agent %s, turn %d, %s %q", r.agent, r.turn, last, text)
+	return fmt.Errorf("no rule of the script fits agent %s, turn %d, %s %q", r.agent, r.turn, last, text)
 }

@@ -21,7 +21,11 @@ func (p prefix) with(piece []byte) prefix {
 
 // ends returns the prefix after each piece.
 func ends(pieces [][]byte) []prefix {
-	var p prefix
+	return prefix{}.ends(pieces)
+}
+
+// ends returns the prefix after each piece that comes after p.
+func (p prefix) ends(pieces [][]byte) []prefix {
 	out := make([]prefix, 0, len(pieces))
 	for _, piece := range pieces {
 		p = p.with(piece)
@@ -33,6 +37,14 @@ func ends(pieces [][]byte) []prefix {
 // tokens is how many tokens a piece has: a quarter of its bytes, rounded up.
 func tokens(piece []byte) int64 { return int64(len(piece)+3) / 4 }
 
+// total is how many tokens pieces have together.
+func total(pieces [][]byte) (n int64) {
+	for _, piece := range pieces {
+		n += tokens(piece)
+	}
+	return n
+}
+
 // A cache simulates a provider's prefix cache. Each request leaves a unit that ends where
 // its input ends and one that ends where its output ends; a request hits the longest unit
 // that is a whole prefix of it, whoever left it. Units are never dropped: a script's run
@@ -42,8 +54,12 @@ type cache struct {
 	units map[prefix]int64 // where a unit ends: its size in tokens
 }
 
-// input returns how many tokens of the request were stored already, and stores its own unit.
+// input returns how many tokens of the request were stored already, and stores its own
+// unit. Without any piece it does neither.
 func (c *cache) input(at []prefix, size int64) (hit int64) {
+	if len(at) == 0 {
+		return 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := len(at) - 1; i >= 0; i-- {
@@ -57,10 +73,10 @@ func (c *cache) input(at []prefix, size int64) (hit int64) {
 }
 
 // output stores the unit that ends with the reply.
-func (c *cache) output(input prefix, reply []byte, size int64) {
+func (c *cache) output(end prefix, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.storeLocked(input.with(reply), size)
+	c.storeLocked(end, size)
 }
 
 // storeLocked keeps the larger size where scripts give the same content two sizes: which

@@ -20,7 +20,7 @@ func TestCacheHits(t *testing.T) {
 	ask := func(pieces [][]byte, reply string, size, output int64) int64 {
 		at := ends(pieces)
 		hit := c.input(at, size)
-		c.output(at[len(at)-1], []byte(reply), size+output)
+		c.output(at[len(at)-1].with([]byte(reply)), size+output)
 		return hit
 	}
 	front := conversation(100, 200)

@@ -2,7 +2,6 @@ package script
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,81 +9,58 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The reply as it is sent; the order of the fields is part of its bytes.
-type (
-	completion struct {
-		ID      string       `json:"id"`
-		Object  string       `json:"object"`
-		Created int          `json:"created"` // always 0: replies know no clock
-		Model   string       `json:"model"`
-		Choices [1]choice    `json:"choices"`
-		Usage   *usageReport `json:"usage"`
-	}
-	choice struct {
-		Index   int             `json:"index"`
-		Message json.RawMessage `json:"message"`
-		Finish  string          `json:"finish_reason"`
-	}
-	assistant struct {
-		Role      string     `json:"role"`
-		Content   *string    `json:"content"`
-		Refusal   string     `json:"refusal,omitempty"`
-		Reasoning string     `json:"reasoning_content,omitempty"`
-		Calls     []toolCall `json:"tool_calls,omitempty"`
-	}
-	toolCall struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	usageReport struct {
-		Prompt        int64 `json:"prompt_tokens"`
-		Hit           int64 `json:"prompt_cache_hit_tokens"`
-		Miss          int64 `json:"prompt_cache_miss_tokens"`
-		PromptDetails struct {
-			Cached int64 `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		Completion        int64 `json:"completion_tokens"`
-		CompletionDetails struct {
-			Reasoning int64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-		Total int64 `json:"total_tokens"`
-	}
-)
+// An answer is what a rule says to one request, before a protocol puts it into words.
+type answer struct {
+	agent string // who asked, and for which of its replies: ids follow from them
+	turn  int
+	model string
 
-// message gives the assistant message that a rule answers with, and the finish reason.
-func (r *rule) message(req request, got captures) (raw []byte, finish string, err error) {
-	m := assistant{Role: "assistant", Reasoning: got.expand(r.Reasoning), Refusal: got.expand(r.Refusal)}
-	if r.Say != nil {
-		say := got.expand(*r.Say)
-		m.Content = &say
-	} else if r.Refusal == "" {
-		m.Content = new(string)
-	}
-	if m.Calls, err = r.toolCalls(req, got); err != nil {
-		return nil, "", err
-	}
-	finish = "stop"
-	if len(m.Calls) > 0 {
-		finish = "tool_calls"
-	}
-	if r.Finish != "" {
-		finish = r.Finish
-	}
-	raw, err = encode(m)
-	return raw, finish, err
+	say       *string
+	refusal   string
+	reasoning string
+	calls     []call
+	finish    string // in the words of chat completions
+
+	figures figures
+	counts  bool // the figures were asked for in a stream, where that has to be asked
 }
 
-func (r *rule) toolCalls(req request, got captures) ([]toolCall, error) {
-	var out []toolCall
-	add := func(name, arguments string) {
-		id := fmt.Sprintf("call_%s_%d_%d", req.agent, req.turn, len(out)+1)
-		out = append(out, toolCall{id, "function", function{name, arguments}})
+type call struct{ name, args string }
+
+// figures are token counts. Hit and cached are parts of the input: what the cache had, and
+// what it has now.
+type figures struct{ input, hit, cached, output, reasoning int64 }
+
+// id names the reply; equal requests get equal ids.
+func (a answer) id(kind string) string { return fmt.Sprintf("%s_%s_%d", kind, a.agent, a.turn) }
+
+// callID names the i-th call.
+func (a answer) callID(kind string, i int) string { return fmt.Sprintf("%s_%d", a.id(kind), i+1) }
+
+// answer gives what the rule answers, without figures.
+func (r *rule) answer(req *request, got captures) (answer, error) {
+	a := answer{
+		agent: req.agent, turn: req.turn, model: req.model, counts: req.counts,
+		refusal: got.expand(r.Refusal), reasoning: got.expand(r.Reasoning), finish: r.Finish,
 	}
+	if r.Say != nil {
+		say := got.expand(*r.Say)
+		a.say = &say
+	}
+	var err error
+	a.calls, err = r.toolCalls(got)
+	switch {
+	case a.finish != "":
+	case len(a.calls) > 0:
+		a.finish = "tool_calls"
+	default:
+		a.finish = "stop"
+	}
+	return a, err
+}
+
+func (r *rule) toolCalls(got captures) ([]call, error) {
+	var out []call
 	calls := r.Calls
 	if r.Call != nil {
 		calls = []yaml.MapSlice{r.Call}
@@ -97,10 +73,10 @@ func (r *rule) toolCalls(req request, got captures) ([]toolCall, error) {
 		if err != nil {
 			return nil, fmt.Errorf("call %v: %w", c[0].Key, err)
 		}
-		add(fmt.Sprint(c[0].Key), args)
+		out = append(out, call{fmt.Sprint(c[0].Key), args})
 	}
 	if r.CallRaw != nil {
-		add(r.CallRaw.Name, got.expand(r.CallRaw.Arguments))
+		out = append(out, call{r.CallRaw.Name, got.expand(r.CallRaw.Arguments)})
 	}
 	return out, nil
 }
@@ -162,13 +138,4 @@ func writeValue(buf *bytes.Buffer, v any) error {
 	b, err := encode(v)
 	buf.Write(b)
 	return err
-}
-
-// encode gives v's JSON with <, > and & as they are.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }

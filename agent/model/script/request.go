@@ -10,15 +10,24 @@ import (
 	"strings"
 )
 
-// A request is what the rules look at of one request.
+// A request is what the rules look at of one request, whatever protocol it came in, and
+// what the form of the reply follows from.
 type request struct {
 	agent string // the asking agent's ordinal; "x" without the header
 	turn  int    // which reply of the agent is asked for
 	named bool   // the header was there
 
-	model  string
-	pieces [][]byte // the tools, then each message, as they were sent
+	model   string
+	streams bool  // the reply is wanted piece by piece
+	counts  bool  // a stream ends with token counts
+	window  int64 // how many tokens of the input the model sees, 0 for all
 
+	// pieces are the tools, then the conversation, in a form that is equal where the
+	// provider takes it for equal. The first cached of them are what its cache looks at.
+	pieces [][]byte
+	cached int
+
+	texts                        []string // of the whole conversation, calls included
 	user, task, results          string
 	hasUser, hasTask, hasResults bool
 }
@@ -27,91 +36,44 @@ type request struct {
 // it names the tasks of others too, and must not be taken for the child's own.
 const taskMark = "\nTask:\n"
 
-func (r request) taskText() string {
+func (r *request) taskText() string {
 	if r.hasTask {
 		return r.task
 	}
 	return r.user
 }
 
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-	CallID  string          `json:"tool_call_id"`
-	Calls   []struct {
-		ID string `json:"id"`
-	} `json:"tool_calls"`
+// conversation is all that was said, one text after the other; calls stand there as
+// name and arguments.
+func (r *request) conversation() string { return strings.Join(r.texts, "\n") }
+
+// fromSystem, fromUser, fromModel and fromTool note what was said, in the order it was;
+// rules ask about it.
+func (r *request) fromSystem(text string) { r.texts = append(r.texts, text) }
+
+func (r *request) fromUser(text string) {
+	r.texts = append(r.texts, text)
+	r.user, r.hasUser = text, true
+	if _, task, found := strings.Cut(text, taskMark); found {
+		r.task, r.hasTask = task, true
+	}
 }
 
-// read takes a request apart. It refuses what real providers refuse, so that no harness
-// passes its tests with conversations that nobody else would accept.
-func read(header string, body []byte) (request, error) {
-	var in struct {
-		Model    string            `json:"model"`
-		Messages []json.RawMessage `json:"messages"`
-		Tools    json.RawMessage   `json:"tools"`
-		Stream   bool              `json:"stream"`
+func (r *request) fromModel(text string, calls ...call) {
+	r.texts = append(r.texts, text)
+	for _, c := range calls {
+		r.texts = append(r.texts, c.name+" "+c.args)
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		return request{}, fmt.Errorf("the body is no chat request: %w", err)
-	}
-	var tools []json.RawMessage
-	switch {
-	case in.Stream:
-		return request{}, errors.New("stream: this server does not stream")
-	case len(in.Messages) == 0:
-		return request{}, errors.New("messages: at least one is needed")
-	case in.Tools != nil && (json.Unmarshal(in.Tools, &tools) != nil || len(tools) == 0):
-		return request{}, errors.New("tools: a list with at least one tool, or no field at all")
-	}
-	r := request{agent: "x", model: in.Model, pieces: [][]byte{in.Tools}}
-	var p pairing
-	replies := 0
-	for i, raw := range in.Messages {
-		var m message
-		err := json.Unmarshal(raw, &m)
-		if err == nil {
-			err = p.next(m)
-		}
-		if err == nil {
-			err = r.add(m)
-		}
-		if err != nil {
-			return request{}, fmt.Errorf("messages[%d]: %w", i, err)
-		}
-		if m.Role == "assistant" {
-			replies++
-		}
-		r.pieces = append(r.pieces, raw)
-	}
-	if err := p.end(); err != nil {
-		return request{}, err
-	}
-	r.turn = replies + 1
-	return r, r.origin(header)
+	r.results, r.hasResults = "", false
+	r.turn++
 }
 
-// add keeps what rules ask about: the last user message, the last task, and the results since the last reply.
-func (r *request) add(m message) error {
-	text, err := contentText(m.Content)
-	if err != nil {
-		return err
+func (r *request) fromTool(text string) {
+	r.texts = append(r.texts, text)
+	if r.hasResults {
+		r.results += "\n"
 	}
-	switch m.Role {
-	case "user":
-		r.user, r.hasUser = text, true
-		if _, task, found := strings.Cut(text, taskMark); found {
-			r.task, r.hasTask = task, true
-		}
-	case "assistant":
-		r.results, r.hasResults = "", false
-	case "tool":
-		if r.hasResults {
-			r.results += "\n"
-		}
-		r.results, r.hasResults = r.results+text, true
-	}
-	return nil
+	r.results, r.hasResults = r.results+text, true
 }
 
 var originForm = regexp.MustCompile(`^(\d+(?:\.\d+)*); turn=([1-9]\d*)$`)
@@ -119,6 +81,8 @@ var originForm = regexp.MustCompile(`^(\d+(?:\.\d+)*); turn=([1-9]\d*)$`)
 // origin reads the header Skein-Agent, such as "0.2; turn=3".
 func (r *request) origin(header string) error {
 	if header == "" {
+		r.agent = "x"
+		r.turn++ // so far the replies in the conversation were counted
 		return nil
 	}
 	m := originForm.FindStringSubmatch(header)
@@ -151,34 +115,24 @@ func contentText(raw json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
-// pairing checks that every tool call is answered once, before anything else is said.
+// pairing checks that every tool call is answered once, before anything else is said. The
+// calls are known by whatever the protocol's results name them by.
 type pairing struct{ open []string }
 
-func (p *pairing) next(m message) error {
-	switch m.Role {
-	case "tool":
-		i := slices.Index(p.open, m.CallID)
-		if i < 0 {
-			return fmt.Errorf("a result for %q, which is no unanswered call of the last reply", m.CallID)
-		}
-		p.open = slices.Delete(p.open, i, i+1)
-		return nil
-	case "system", "user", "assistant":
-	default:
-		return fmt.Errorf("unknown role %q", m.Role)
+// called notes a call that is to be answered.
+func (p *pairing) called(id string) { p.open = append(p.open, id) }
+
+// answered takes a result.
+func (p *pairing) answered(id string) error {
+	i := slices.Index(p.open, id)
+	if i < 0 {
+		return fmt.Errorf("a result for %q, which is no unanswered call of the last reply", id)
 	}
-	if err := p.end(); err != nil {
-		return err
-	}
-	for _, c := range m.Calls {
-		if c.ID == "" || slices.Contains(p.open, c.ID) {
-			return fmt.Errorf("call id %q is empty or there twice", c.ID)
-		}
-		p.open = append(p.open, c.ID)
-	}
+	p.open = slices.Delete(p.open, i, i+1)
 	return nil
 }
 
+// end is an error if calls are still to be answered.
 func (p *pairing) end() error {
 	if len(p.open) > 0 {
 		return fmt.Errorf("no result for the calls %s", strings.Join(p.open, ", "))

@@ -1,5 +1,6 @@
-// Package script is a model whose replies are written down: a real HTTP server on
-// loopback that speaks the chat-completions dialect and answers from a YAML script.
+// Package script is a model whose replies are written down: a real HTTP server on loopback
+// that answers from a YAML script. It speaks chat completions, Anthropic's Messages and
+// Ollama's own protocol, streamed and not, and refuses what their servers refuse.
 //
 // A script is a list of rules; the first whose when-part fits a request answers it:
 //
@@ -32,7 +33,7 @@ type Script struct {
 
 // A rule answers the requests that its when-part fits. Texts of the answer may hold
 // ${1} or ${name}, what the patterns of the when-part captured; groups are counted through
-// task, user and result. Other ${…} stay as they are.
+// task, user, result and conversation. Other ${…} stay as they are.
 type rule struct {
 	line int
 
@@ -49,11 +50,19 @@ type rule struct {
 
 	Latency pause `yaml:"latency"` // before the first byte
 
-	Status     int     `yaml:"status"`      // default 200
-	RetryAfter string  `yaml:"retry_after"` // the header: seconds or a date
-	Body       *string `yaml:"body"`        // instead of a completion or an error
-	Cut        bool    `yaml:"cut"`         // the connection ends in the middle of the body
-	Garbage    bool    `yaml:"garbage"`     // the body is no JSON
+	// How the body is sent.
+	KeepAlive bool  `yaml:"keepalive"` // with what the provider sends while the model thinks
+	CRLF      bool  `yaml:"crlf"`      // lines of a stream end in CR LF
+	Split     int   `yaml:"split"`     // in writes of so many bytes, which cut lines and characters anywhere
+	Slow      pause `yaml:"slow"`      // so long before each write
+
+	// Faults.
+	Status         int     `yaml:"status"`           // default 200
+	RetryAfter     string  `yaml:"retry_after"`      // the header: seconds or a date
+	RetryAfterDate *int    `yaml:"retry_after_date"` // the header as the date in so many seconds
+	Body           *string `yaml:"body"`             // instead of a reply or an error
+	Garbage        bool    `yaml:"garbage"`          // the body is no JSON; with a reply, one place of it is malformed
+	Cut            cut     `yaml:"cut"`              // the connection ends after so many bytes of the body, or true: in its middle
 }
 
 type rawCall struct {
@@ -79,6 +88,38 @@ func (p *pause) UnmarshalYAML(node ast.Node) error {
 	}
 	*p = pause(d)
 	return nil
+}
+
+// cut is where a body is cut off: a number of bytes, or true for its middle.
+type cut struct {
+	given, middle bool
+	bytes         int
+}
+
+// UnmarshalYAML reads the place.
+func (c *cut) UnmarshalYAML(node ast.Node) error {
+	switch n := node.(type) {
+	case *ast.BoolNode:
+		*c = cut{given: n.Value, middle: n.Value}
+		return nil
+	case *ast.IntegerNode:
+		if err := yaml.NodeToValue(node, &c.bytes); err == nil && c.bytes >= 0 {
+			c.given = true
+			return nil
+		}
+	}
+	return &yaml.SyntaxError{Message: "cut is a number of bytes, or true", Token: node.GetToken()}
+}
+
+// at is how many bytes of a body of that size are sent.
+func (c cut) at(size int) int {
+	switch {
+	case !c.given:
+		return size
+	case c.middle:
+		return size / 2
+	}
+	return min(c.bytes, size)
 }
 
 // Load reads a script from a file.

@@ -21,7 +21,7 @@ const (
 type Server struct {
 	script *Script
 	cache  cache
-	url    string
+	root   string
 	stop   func() error // ends connections and the requests that wait; then Serve returns
 	served chan struct{}
 	busy   sync.WaitGroup // handlers
@@ -73,7 +73,7 @@ func Listen(ctx context.Context, s *Script, addr string) (*Server, error) {
 		return nil, errors.Join(&AddressError{l.Addr().String()}, l.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	srv := &Server{script: s, url: "http://" + l.Addr().String() + "/v1", served: make(chan struct{})}
+	srv := &Server{script: s, root: "http://" + l.Addr().String(), served: make(chan struct{})}
 	web := &http.Server{
 		Handler:           srv.routes(),
 		ReadHeaderTimeout: headerTimeout,
@@ -87,8 +87,12 @@ func Listen(ctx context.Context, s *Script, addr string) (*Server, error) {
 	return srv, nil
 }
 
-// URL is the base URL for clients, such as "http://127.0.0.1:41234/v1".
-func (s *Server) URL() string { return s.url }
+// URL is the base URL for clients of chat completions, such as "http://127.0.0.1:41234/v1".
+func (s *Server) URL() string { return s.root + "/v1" }
+
+// Root is the base URL for clients of Anthropic's Messages and of Ollama's own protocol,
+// such as "http://127.0.0.1:41234".
+func (s *Server) Root() string { return s.root }
 
 // Requests returns what was asked so far.
 func (s *Server) Requests() []Recorded {

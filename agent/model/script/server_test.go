@@ -167,7 +167,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"no JSON", "", `{`, "no chat request"},
 		{"no messages", "", `{"messages":[]}`, "at least one"},
 		{"empty tools", "", `{"messages":[` + hello + `],"tools":[]}`, "tools"},
-		{"streaming", "", `{"messages":[` + hello + `],"stream":true}`, "does not stream"},
+		{"stream options without a stream", "", `{"messages":[` + hello + `],"stream_options":{"include_usage":true}}`, "stream_options"},
 		{"role", "", `{"messages":[{"role":"robot"}]}`, `messages[0]: unknown role \"robot\"`},
 		{"content", "", `{"messages":[{"role":"user","content":7}]}`, "neither a text"},
 		{"unanswered call", "", `{"messages":[` + hello + `,` + call + `]}`, "no result for the calls a"},

@@ -21,6 +21,10 @@ type when struct {
 	Task   pattern `yaml:"task"`   // in the last task (see taskMark), else in the last user message
 	User   pattern `yaml:"user"`   // in the last user message
 	Result pattern `yaml:"result"` // in the tool results since the last reply, joined by newlines
+
+	// Conversation is sought in everything that was said, joined by newlines: the system
+	// message, users, replies, calls as name and arguments, results.
+	Conversation pattern `yaml:"conversation"`
 }
 
 // agents are ordinals or globs of them. A * stands for any text, dots too: "0.*" is every
@@ -70,7 +74,7 @@ func (w *when) check() error {
 		return errors.New("turns are counted from 1")
 	}
 	var names []string
-	for _, p := range []pattern{w.Task, w.User, w.Result} {
+	for _, p := range []pattern{w.Task, w.User, w.Result, w.Conversation} {
 		if p.Regexp == nil {
 			continue
 		}
@@ -91,7 +95,7 @@ func (w *when) check() error {
 type captures map[string]string
 
 // match reports whether the request fits, and what the patterns captured.
-func (w *when) match(r request) (captures, bool) {
+func (w *when) match(r *request) (captures, bool) {
 	fitsAgent := func(glob string) bool { ok, _ := path.Match(glob, r.agent); return ok } // globs are checked
 	switch {
 	case w.Agent != nil && (!r.named || !slices.ContainsFunc(w.Agent, fitsAgent)):
@@ -102,13 +106,18 @@ func (w *when) match(r request) (captures, bool) {
 	got, n := captures{}, 0
 	for _, m := range []struct {
 		pattern
-		in      string
+		in      func() string
 		present bool
-	}{{w.Task, r.taskText(), r.hasUser}, {w.User, r.user, r.hasUser}, {w.Result, r.results, r.hasResults}} {
+	}{
+		{w.Task, r.taskText, r.hasUser},
+		{w.User, func() string { return r.user }, r.hasUser},
+		{w.Result, func() string { return r.results }, r.hasResults},
+		{w.Conversation, r.conversation, true},
+	} {
 		if m.Regexp == nil {
 			continue
 		}
-		groups := m.FindStringSubmatch(m.in)
+		groups := m.FindStringSubmatch(m.in())
 		if !m.present || groups == nil {
 			return nil, false
 		}
