@@ -20,46 +20,63 @@ type settings struct {
 	attributes  string   // core.attributesFile
 }
 
-// settings reads them.
+// settings reads them, once for a run.
 func (r *Repo) settings(ctx context.Context) (settings, error) {
+	r.configure.Do(func() { r.user, r.userErr = r.readSettings(ctx) })
+	return r.user, r.userErr
+}
+
+func (r *Repo) readSettings(ctx context.Context) (settings, error) {
 	var s settings
-	for _, key := range []struct {
-		to   *string
-		name string
-		kind string
-	}{
-		{&s.name, "user.name", ""},
-		{&s.email, "user.email", ""},
-		{&s.ignore, "core.excludesFile", "--path"},
-		{&s.attributes, "core.attributesFile", "--path"},
-	} {
-		args := []string{"config", "--get", key.name}
-		if key.kind != "" {
-			args = slices.Insert(args, 1, key.kind)
-		}
-		value, err := r.git.line(ctx, r.tree.at, args...)
-		if err != nil && exitOf(err) != 1 { // 1: not set
-			return s, err
-		}
-		*key.to = value
-	}
-	out, err := r.git.run(ctx, r.tree.at, nil, "config", "-z", "--get-regexp",
-		`^core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|protecthfs|protectntfs)$`)
-	if err != nil && exitOf(err) != 1 {
+	paths, err := r.config(ctx, "--type=path", `^core\.(excludesfile|attributesfile)$`)
+	if err != nil {
 		return s, err
 	}
+	values, err := r.config(ctx, "", `^(user\.(name|email)|core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|protecthfs|protectntfs))$`)
+	if err != nil {
+		return s, err
+	}
+	for _, kv := range append(paths, values...) {
+		switch key, value := kv[0], kv[1]; key {
+		case "user.name":
+			s.name = value
+		case "user.email":
+			s.email = value
+		case "core.excludesfile":
+			s.ignore = value
+		case "core.attributesfile":
+			s.attributes = value
+		default:
+			s.core = append(s.core, strings.TrimPrefix(key, "core.")+" = "+quoteConfig(value))
+		}
+	}
+	return s, nil
+}
+
+// config lists the keys that fit a pattern, in lower case, with their values; of a key that
+// is set several times the last counts, and comes last.
+func (r *Repo) config(ctx context.Context, kind, pattern string) ([][2]string, error) {
+	args := []string{"config", "-z"}
+	if kind != "" {
+		args = append(args, kind)
+	}
+	out, err := r.git.run(ctx, r.tree.at, nil, append(args, "--get-regexp", pattern)...)
+	if err != nil && exitOf(err) != 1 { // 1: none is set
+		return nil, err
+	}
+	var list [][2]string
 	for _, item := range fields(out) {
 		key, value, ok := strings.Cut(item, "\n")
 		if !ok {
 			value = "true" // a key without a value
 		}
-		s.core = append(s.core, strings.TrimPrefix(key, "core.")+" = "+quoteConfig(value))
+		list = append(list, [2]string{key, value})
 	}
-	return s, nil
+	return list, nil
 }
 
-// config is the text of a configuration file with the settings.
-func (s settings) config(format string) string {
+// text is a configuration file with the settings.
+func (s settings) text(format string) string {
 	lines := append(slices.Clone(s.core), "bare = false")
 	for key, value := range map[string]string{"excludesFile": s.ignore, "attributesFile": s.attributes} {
 		if value != "" {
@@ -83,7 +100,7 @@ func quoteConfig(value string) string {
 func (c *Copy) makeOurs(s settings) error {
 	return makeGitDir(c.tree.at.gitDir, map[string]string{
 		"HEAD":                    c.Base.Commit + "\n",
-		"config":                  s.config(c.repo.format),
+		"config":                  s.text(c.repo.format),
 		"objects/info/alternates": quoteAlternate(c.repo.objects()) + "\n",
 		"info/exclude":            c.repo.text("info/exclude"),
 		"info/attributes":         c.repo.text("info/attributes"),
@@ -112,7 +129,7 @@ func (c *Copy) makePrivate(ctx context.Context, s settings) error {
 	own := filepath.Join(c.GitDir, commonDir)
 	err = makeGitDir(own, map[string]string{
 		"HEAD":                    c.Base.Commit + "\n", // no branch counts as checked out here
-		"config":                  s.config(c.repo.format),
+		"config":                  s.text(c.repo.format),
 		"packed-refs":             string(refs),
 		"objects/info/alternates": strings.Join(alternates, ""),
 		"info/exclude":            c.repo.text("info/exclude"),

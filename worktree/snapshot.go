@@ -141,7 +141,7 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 	for i, p := range parents {
 		if i == 0 {
 			var err error
-			if date, err = r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", p); err != nil {
+			if date, err = r.date(ctx, p); err != nil {
 				return "", err
 			}
 		}
@@ -151,7 +151,32 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 	dated.env = append(dated.env[:len(dated.env):len(dated.env)],
 		"GIT_AUTHOR_DATE="+date+" +0000", "GIT_COMMITTER_DATE="+date+" +0000")
 	out, err := dated.run(ctx, r.ours(), []byte(message), args...)
-	return strings.TrimSpace(string(out)), err
+	if err != nil {
+		return "", err
+	}
+	id := strings.TrimSpace(string(out))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dates[id] = date
+	return id, nil
+}
+
+// date is when a commit was made. Those of our own are known.
+func (r *Repo) date(ctx context.Context, commit string) (string, error) {
+	r.mu.Lock()
+	date, known := r.dates[commit]
+	r.mu.Unlock()
+	if known {
+		return date, nil
+	}
+	date, err := r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", commit)
+	if err != nil {
+		return "", err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dates[commit] = date
+	return date, nil
 }
 
 // count is the number of files in which two commits differ; from "" all files count.

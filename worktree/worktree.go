@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,6 +66,11 @@ type Repo struct {
 	bases  int
 	serial int
 	copies map[string]*Copy
+	dates  map[string]string // of commits, in seconds since 1970; see [Repo.commit]
+
+	configure sync.Once
+	user      settings // what copies take over of the user's configuration
+	userErr   error
 }
 
 // A runID names a run in refs and folders.
@@ -85,7 +91,7 @@ func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{copies: map[string]*Copy{}}
+	r := &Repo{copies: map[string]*Copy{}, dates: map[string]string{}}
 	if r.id, err = newRunID(o); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
@@ -107,31 +113,46 @@ func (r *Repo) Tree() *Tree { return r.tree }
 // locate asks git where the repository of dir is.
 func (r *Repo) locate(ctx context.Context, dir string) error {
 	at := place{dir: dir, user: true}
-	ask := func(args ...string) (string, error) {
-		return r.git.line(ctx, at, append([]string{"rev-parse", "--path-format=absolute"}, args...)...)
-	}
-	inside, err := ask("--is-inside-work-tree")
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	if inside != "true" {
-		return fmt.Errorf("%w: a bare repository, or a folder inside a git directory", ErrUnavailable)
-	}
-	var gitDir, root, prefix, index string
-	for _, q := range []struct {
+	var inside, gitDir, root, prefix, index string
+	questions := []struct {
 		to   *string
 		args []string
 	}{
+		{&inside, []string{"--is-inside-work-tree"}},
 		{&root, []string{"--show-toplevel"}},
 		{&prefix, []string{"--show-prefix"}},
 		{&gitDir, []string{"--absolute-git-dir"}},
 		{&r.common, []string{"--git-common-dir"}},
 		{&index, []string{"--git-path", "index"}},
 		{&r.format, []string{"--show-object-format"}},
-	} {
-		if *q.to, err = ask(q.args...); err != nil {
+	}
+	ask := []string{"rev-parse", "--path-format=absolute"}
+	all := slices.Clone(ask)
+	for _, q := range questions {
+		all = append(all, q.args...)
+	}
+	// One call answers everything, a line each, unless there is no working tree to answer
+	// for, or a path that holds a newline.
+	text, err := r.git.line(ctx, at, all...)
+	answers := strings.Split(text, "\n")
+	whole := err == nil && len(answers) == len(questions)
+	for i, q := range questions {
+		if whole {
+			*q.to = answers[i]
+			continue
+		}
+		*q.to, err = r.git.line(ctx, at, append(slices.Clone(ask), q.args...)...)
+		switch {
+		case i == 0 && err != nil:
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		case i == 0 && inside != "true":
+			return fmt.Errorf("%w: a bare repository, or a folder inside a git directory", ErrUnavailable)
+		case err != nil:
 			return err
 		}
+	}
+	if inside != "true" {
+		return fmt.Errorf("%w: a folder inside a git directory", ErrUnavailable)
 	}
 	r.tree = &Tree{
 		Root: root, Path: dir, Prefix: prefix, repo: r, index: index, submodules: "dirty",
