@@ -155,28 +155,20 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 		return "", err
 	}
 	id := strings.TrimSpace(string(out))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dates[id] = date
+	r.dates.Store(id, date)
 	return id, nil
 }
 
 // date is when a commit was made. Those of our own are known.
 func (r *Repo) date(ctx context.Context, commit string) (string, error) {
-	r.mu.Lock()
-	date, known := r.dates[commit]
-	r.mu.Unlock()
-	if known {
-		return date, nil
+	if date, known := r.dates.Load(commit); known {
+		return date.(string), nil //nolint:errcheck // only commit and date store here
 	}
 	date, err := r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", commit)
-	if err != nil {
-		return "", err
+	if err == nil {
+		r.dates.Store(commit, date)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dates[commit] = date
-	return date, nil
+	return date, err
 }
 
 // count is the number of files in which two commits differ; from "" all files count.

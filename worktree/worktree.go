@@ -66,8 +66,8 @@ type Repo struct {
 	bases  int
 	serial int
 	copies map[string]*Copy
-	dates  map[string]string // of commits, in seconds since 1970; see [Repo.commit]
 
+	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
 	configure sync.Once
 	user      settings // what copies take over of the user's configuration
 	userErr   error
@@ -91,7 +91,7 @@ func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{copies: map[string]*Copy{}, dates: map[string]string{}}
+	r := &Repo{copies: map[string]*Copy{}}
 	if r.id, err = newRunID(o); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
