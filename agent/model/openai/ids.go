@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"skein/agent/model/wire/rawjson"
 )
@@ -38,21 +36,5 @@ func withID(one json.RawMessage, id string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := false
-	out, err := rawjson.Edit(one, func(key string, value json.RawMessage) (json.RawMessage, error) {
-		if key != "id" {
-			return value, nil
-		}
-		found = true
-		return quoted, nil
-	})
-	if err != nil || found {
-		return out, err
-	}
-	rest := bytes.TrimSpace(one)[1:]
-	sep := ","
-	if bytes.TrimSpace(rest)[0] == '}' {
-		sep = ""
-	}
-	return slices.Concat([]byte(`{"id":`), quoted, []byte(sep), rest), nil
+	return rawjson.SetField(one, "id", quoted)
 }

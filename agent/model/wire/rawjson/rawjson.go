@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Encode gives v's JSON with <, > and & as they are: models read it.
@@ -82,4 +83,33 @@ func Edit(whole json.RawMessage, change func(key string, value json.RawMessage) 
 		done = end
 	}
 	return append(out, whole[done:]...), nil
+}
+
+// SetField returns an object with one field's value changed and every other byte as it was.
+// A field that is not there yet is put in front.
+func SetField(whole json.RawMessage, key string, value json.RawMessage) (json.RawMessage, error) {
+	if !IsObject(whole) {
+		return nil, fmt.Errorf("set field %q: found no object", key)
+	}
+	found := false
+	out, err := Edit(whole, func(k string, old json.RawMessage) (json.RawMessage, error) {
+		if k != key {
+			return old, nil
+		}
+		found = true
+		return value, nil
+	})
+	if err != nil || found {
+		return out, err
+	}
+	name, err := Encode(key)
+	if err != nil {
+		return nil, err
+	}
+	rest := bytes.TrimSpace(whole)[1:]
+	sep := ","
+	if bytes.TrimSpace(rest)[0] == '}' {
+		sep = ""
+	}
+	return slices.Concat([]byte("{"), name, []byte(":"), value, []byte(sep), rest), nil
 }
