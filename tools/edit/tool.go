@@ -10,6 +10,7 @@ import (
 
 	"skein/scheduler"
 	"skein/tools"
+	"skein/tools/mask"
 )
 
 // An Observer is told of every edit that was written. *files.Record is the one in use.
@@ -59,6 +60,9 @@ func SearchReplace(watch Observer) tools.Tool {
 
 // plan reads the file and makes the edit without writing it.
 func plan(ctx context.Context, ws tools.Workspace, in searchReplaceArgs) (tools.Text, Edit, error) {
+	if err := mask.Edit("replace", in.Replace); err != nil {
+		return tools.Text{}, Edit{}, err
+	}
 	t, err := ws.Load(ctx, in.Path)
 	if err != nil {
 		return t, Edit{}, err

@@ -11,6 +11,7 @@ import (
 
 	"skein/scheduler"
 	"skein/tools"
+	"skein/tools/mask"
 )
 
 type writeArgs struct {
@@ -28,7 +29,7 @@ func Write(rec *Record) tools.Tool {
 		Spec:   spec,
 		Effect: func(writeArgs) scheduler.Effect { return scheduler.Write },
 		Preview: func(ctx context.Context, ws tools.Workspace, in writeArgs) (string, error) {
-			old, _, err := rec.replaced(ctx, ws, in.Path)
+			old, _, err := rec.replaced(ctx, ws, in)
 			if err != nil {
 				return "", err
 			}
@@ -45,7 +46,7 @@ func Write(rec *Record) tools.Tool {
 }
 
 func (r *Record) write(ctx context.Context, ws tools.Workspace, in writeArgs) (string, error) {
-	old, exists, err := r.replaced(ctx, ws, in.Path)
+	old, exists, err := r.replaced(ctx, ws, in)
 	if err != nil {
 		return "", err
 	}
@@ -61,15 +62,18 @@ func (r *Record) write(ctx context.Context, ws tools.Workspace, in writeArgs) (s
 	return fmt.Sprintf("%s %s: %d lines, %d bytes\n", did, tools.Show(old.Name), len(split(in.Content)), len(in.Content)), nil
 }
 
-// replaced returns the file that a write to path would replace, if there is one, or why it
-// must not be replaced.
-func (r *Record) replaced(ctx context.Context, ws tools.Workspace, path string) (old tools.Text, exists bool, err error) {
-	name, err := ws.Name(path)
+// replaced returns the file that a write would replace, if there is one, or why it must not
+// be written.
+func (r *Record) replaced(ctx context.Context, ws tools.Workspace, in writeArgs) (old tools.Text, exists bool, err error) {
+	name, err := ws.Name(in.Path)
 	if err != nil {
 		return old, false, err
 	}
-	if name == "." || strings.HasSuffix(path, "/") {
-		return old, false, &tools.Fault{What: tools.Show(path) + ": names a directory", Next: "give the path of a file"}
+	if err := mask.Edit("content", in.Content); err != nil {
+		return old, false, err
+	}
+	if name == "." || strings.HasSuffix(in.Path, "/") {
+		return old, false, &tools.Fault{What: tools.Show(in.Path) + ": names a directory", Next: "give the path of a file"}
 	}
 	old.Name = name
 	// Load would look for near misses, which for a new file are none of our business.

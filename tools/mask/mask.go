@@ -1,0 +1,199 @@
+// Package mask keeps secrets out of what is written down and of what models are shown.
+//
+// A [Mask] knows the values that the harness itself holds, and finds them plain, escaped as
+// in JSON (to any depth: a journal holds JSON inside JSON), escaped as in URLs, and in
+// base64. Towards a model only those are masked ([Mask.Known]); in what is written, also
+// whatever looks like a key of a common kind ([Mask.Written]).
+//
+// Masking is deterministic, doing it twice changes nothing, and valid JSON stays valid.
+//
+// Non-goals: secrets shorter than 8 bytes, compressed or encrypted forms.
+package mask
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"skein/tools"
+)
+
+// Marker stands where a secret stood.
+const Marker = "[secret masked]"
+
+// A Mask hides secrets. It is not changed once made and may be used from several
+// goroutines at once.
+type Mask struct {
+	known    *finder
+	patterns []pattern
+}
+
+// New returns a mask for these secrets. Ones shorter than 8 bytes are left out: they would
+// be found in texts that have nothing to do with them.
+func New(secrets []string) *Mask {
+	var all []string
+	for _, s := range secrets {
+		if s = strings.TrimSpace(s); len(s) >= headSize && !strings.Contains(Marker, s) {
+			all = append(all, forms(s)...)
+		}
+	}
+	return &Mask{newFinder(all), patterns()}
+}
+
+// Known masks the secrets that the harness holds. It is for tool output, once, when the
+// result is made; never for the model's own messages.
+func (m *Mask) Known(s string) string { return string(m.mask([]byte(s), false)) }
+
+// Written masks the secrets that the harness holds and what looks like one. It is for all
+// that is written or shown: journals, raw logs, spill files, errors, reports. A JSON value
+// is given whole, one at a time, and stays valid; a secret that is a number becomes a string.
+// What is returned may be b itself; b is not changed.
+func (m *Mask) Written(b []byte) []byte { return m.mask(b, true) }
+
+func (m *Mask) mask(b []byte, patterns bool) []byte {
+	found, _ := m.find(b, patterns, 0)
+	switch {
+	case len(found) == 0:
+		return b
+	case json.Valid(b):
+		return m.maskJSON(b, patterns)
+	}
+	return replace(make([]byte, 0, len(b)), b, found)
+}
+
+// maskJSON masks inside the strings and numbers of valid JSON, never across them.
+func (m *Mask) maskJSON(b []byte, patterns bool) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		end := i + 1
+		switch {
+		case b[i] == '"':
+			for end++; b[end-1] != '"'; end++ {
+				if b[end-1] == '\\' {
+					end++
+				}
+			}
+			out = append(out, m.maskString(b[i:end], patterns)...)
+		case isNumber(b[i]):
+			for end < len(b) && isNumber(b[end]) {
+				end++
+			}
+			if found, _ := m.find(b[i:end], patterns, 0); len(found) > 0 {
+				out = append(out, `"`+Marker+`"`...)
+			} else {
+				out = append(out, b[i:end]...)
+			}
+		default:
+			out = append(out, b[i])
+		}
+		i = end
+	}
+	return out
+}
+
+// maskString masks in a string of JSON, its quotes included. One that holds JSON itself is
+// written anew, so that what it holds stays valid too.
+func (m *Mask) maskString(quoted []byte, patterns bool) []byte {
+	inner := quoted[1 : len(quoted)-1]
+	found, _ := m.find(inner, patterns, 0)
+	if len(found) == 0 {
+		return quoted
+	}
+	var text string
+	if json.Unmarshal(quoted, &text) == nil && strings.IndexAny(text, "{[") == 0 && json.Valid([]byte(text)) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if enc.Encode(string(m.mask([]byte(text), patterns))) == nil {
+			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+		}
+	}
+	return append(replace([]byte{'"'}, inner, found), '"')
+}
+
+func isNumber(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
+
+// A span is a part of a text, from the first byte up to but not including the last.
+type span struct{ from, to int }
+
+// find returns where secrets stand in b, in order and apart from each other, and the view
+// whose units they do not cut. Before is the character in front of b, 0 for none: a key does
+// not begin inside a word.
+func (m *Mask) find(b []byte, patterns bool, before byte) ([]span, view) {
+	plain := newView(b, false)
+	found := m.in(plain, patterns, before)
+	if plain.at != nil {
+		// As they stand too: in C:\notes the \n is no escape, and \notes may be the secret.
+		for _, s := range m.known.find(b, nil) {
+			found = append(found, plain.whole(s))
+		}
+	}
+	if bytes.IndexByte(b, '%') < 0 {
+		return merge(found), plain
+	}
+	urls := newView(b, true)
+	if urls.at != nil {
+		for i, s := range found {
+			found[i] = urls.whole(s)
+		}
+		found = append(found, m.in(urls, patterns, before)...)
+	}
+	return merge(found), urls
+}
+
+// in returns where secrets stand in a view, as parts of its source that may overlap.
+func (m *Mask) in(v view, patterns bool, before byte) []span {
+	found := m.known.find(v.folded(), nil)
+	if patterns {
+		found = findPatterns(m.patterns, v.text, before, found)
+	}
+	for i, s := range found {
+		found[i] = v.source(s)
+	}
+	return found
+}
+
+func merge(found []span) []span {
+	if len(found) < 2 {
+		return found
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	out := found[:1]
+	for _, s := range found[1:] {
+		if last := &out[len(out)-1]; s.from < last.to {
+			last.to = max(last.to, s.to)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// replace appends b to out with the marker in place of each span.
+func replace(out, b []byte, found []span) []byte {
+	at := 0
+	for _, s := range found {
+		out = append(append(out, b[at:s.from]...), Marker...)
+		at = s.to
+	}
+	return append(out, b[at:]...)
+}
+
+// HasMarker reports whether a text holds the marker.
+func HasMarker(s string) bool { return strings.Contains(s, Marker) }
+
+// Edit refuses new text for a file that holds the marker: the file would lose a secret that
+// was only hidden from the model. What says which argument the text is.
+func Edit(what, text string) error {
+	if !HasMarker(text) {
+		return nil
+	}
+	return &tools.Fault{
+		What: what + " holds the mark " + Marker + ", which stands for a secret that you are not shown; nothing was changed",
+		Next: "leave the secret as it is: change the text around it with search_replace, without the mark",
+	}
+}
