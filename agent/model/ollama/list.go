@@ -1,0 +1,73 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	listTime  = 10 * time.Second
+	upTime    = 200 * time.Millisecond // a server on this machine answers in a few; more is noticed at every start
+	listLimit = 4 << 20                // bytes
+)
+
+// List returns the names of the models that a server has, in its own order: what changed
+// last comes first.
+func List(ctx context.Context, baseURL string) ([]string, error) {
+	names, err := list(ctx, baseURL, listTime)
+	if err != nil {
+		return nil, fmt.Errorf("list the models of ollama: %w", err)
+	}
+	return names, nil
+}
+
+// Up reports whether an Ollama server answers at the base URL, within 200 ms.
+func Up(ctx context.Context, baseURL string) bool {
+	_, err := list(ctx, baseURL, upTime)
+	return err == nil
+}
+
+func list(ctx context.Context, baseURL string, limit time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	u, err := url.Parse(base(baseURL))
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("the base URL is no http(s) URL")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("api/tags").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	// One question, and no connection that somebody would have to close.
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, listLimit))
+	if err != nil {
+		return nil, err
+	}
+	var tags struct {
+		Models *[]struct {
+			Name string `json:"name"`
+		} `json:"models"`
+	}
+	if err := json.Unmarshal(data, &tags); err != nil || tags.Models == nil {
+		return nil, fmt.Errorf("the answer is no list of models")
+	}
+	names := make([]string, 0, len(*tags.Models))
+	for _, m := range *tags.Models {
+		names = append(names, m.Name)
+	}
+	return names, nil
+}
