@@ -1,12 +1,11 @@
-// Package modeltest holds the contract that every [model.Client] fulfils, as tests over
-// real HTTP against the scripted model. It is imported by tests only.
+// Package modeltest holds the contract that every [model.Client] of a provider fulfils, as
+// tests over real HTTP against the scripted model. It is imported by tests only.
 package modeltest
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -14,29 +13,71 @@ import (
 	"skein/agent/model/script"
 )
 
-// Connect returns a client for the scripted model at a base URL. The client tells its
-// requests' origin, and gives up its connections when the test ends.
-type Connect func(t *testing.T, url string) model.Client
+// A Suite is the contract for the clients of one dialect.
+type Suite struct {
+	// Dialect picks what differs between protocols: "openai", "anthropic" or "ollama".
+	Dialect string
 
-// Run checks that the clients of connect fulfil the contract, and leave no goroutine behind.
-func Run(t *testing.T, connect Connect) {
+	// Connect returns a client for the scripted model at a base URL, one that asks for
+	// streams or for whole replies. The client tells its requests' origin, and gives up its
+	// connections when the test ends.
+	Connect func(t *testing.T, url string, stream bool) model.Client
+}
+
+// Run checks that the clients fulfil the contract, streaming and not, and leave no
+// goroutine behind.
+func Run(t *testing.T, s Suite) {
+	known, ok := dialects[s.Dialect]
+	if !ok {
+		t.Fatalf("modeltest knows no dialect %q", s.Dialect)
+	}
 	ignore := goleak.IgnoreCurrent()
-	for _, tc := range replies {
-		t.Run(tc.name, func(t *testing.T) { tc.run(t, connect) })
+	for _, stream := range []bool{false, true} {
+		name := "whole"
+		if stream {
+			name = "streamed"
+		}
+		t.Run(name, func(t *testing.T) { (&mode{Suite: s, dialect: known, stream: stream}).run(t) })
 	}
-	for _, tc := range failures {
-		t.Run(tc.name, func(t *testing.T) { tc.run(t, connect) })
-	}
-	t.Run("cancel", func(t *testing.T) { cancelled(t, connect) })
-	t.Run("nobody there", func(t *testing.T) { nobody(t, connect) })
-	t.Run("parallel use", func(t *testing.T) { parallel(t, connect) })
-	t.Run("replay", func(t *testing.T) { replay(t, connect) })
-	t.Run("prefix", func(t *testing.T) { prefix(t, connect) })
 	goleak.VerifyNone(t, ignore)
 }
 
-// Serve starts the scripted model for one test and returns it with a client.
-func Serve(t *testing.T, connect Connect, rules string) (*script.Server, model.Client) {
+// A mode is a suite with one way to get replies.
+type mode struct {
+	Suite
+	dialect dialect
+	stream  bool
+}
+
+func (m *mode) run(t *testing.T) {
+	for _, tc := range m.replies() {
+		t.Run(tc.name, func(t *testing.T) { tc.run(t, m) })
+	}
+	for _, tc := range m.failures() {
+		t.Run(tc.name, func(t *testing.T) { tc.run(t, m) })
+	}
+	for _, tc := range []struct {
+		name string
+		run  func(*testing.T, *mode)
+	}{
+		{"delivery", delivery},
+		{"megabytes", megabytes},
+		{"cut anywhere", cutAnywhere},
+		{"cancel", cancelled},
+		{"cancel in the middle", cancelledInTheMiddle},
+		{"nobody there", nobody},
+		{"parallel use", parallel},
+		{"calls of another provider", foreign},
+		{"usage and cache", accounting},
+		{"prefix", prefix},
+		{"cost", cost},
+	} {
+		t.Run(tc.name, func(t *testing.T) { tc.run(t, m) })
+	}
+}
+
+// serve starts the scripted model for one test and returns it with a client.
+func (m *mode) serve(t *testing.T, rules string) (*script.Server, model.Client) {
 	t.Helper()
 	s, err := script.Parse([]byte(rules))
 	if err != nil {
@@ -51,16 +92,45 @@ func Serve(t *testing.T, connect Connect, rules string) (*script.Server, model.C
 			t.Errorf("Close = %v", err)
 		}
 	})
-	return srv, connect(t, srv.URL())
+	return srv, m.Connect(t, srv.Root()+m.dialect.base, m.stream)
+}
+
+// heard is what a request's Stream was told.
+type heard struct {
+	text, reasoning strings.Builder
+	deltas          int
+}
+
+func (h *heard) hear(d model.Delta) {
+	h.text.WriteString(d.Text)
+	h.reasoning.WriteString(d.Reasoning)
+	h.deltas++
+}
+
+// check compares what was heard with what was said in the end.
+func (h *heard) check(t *testing.T, m *mode, text string) {
+	t.Helper()
+	if got := h.text.String(); got != text && (m.stream || got != "") {
+		t.Errorf("the deltas add up to %.200q, want %.200q", got, text)
+	}
 }
 
 // ask sends one user message as agent 0's first turn.
-func ask(ctx context.Context, t *testing.T, c model.Client, text string) (model.Reply, *model.Transcript, error) {
+func ask(ctx context.Context, t *testing.T, c model.Client, text string, h *heard) (model.Reply, *model.Transcript, error) {
 	t.Helper()
 	tr := model.NewTranscript(c)
 	add(t, tr, model.Message{Role: model.User, Text: text})
-	reply, err := c.Exchange(ctx, model.Request{Messages: tr.Messages(), Origin: model.Origin{Agent: "0", Turn: 1}})
+	req := turn(tr, 1)
+	if h != nil {
+		req.Stream = h.hear
+	}
+	reply, err := c.Exchange(ctx, req)
 	return reply, tr, err
+}
+
+// turn is agent 0's request for its n-th reply.
+func turn(tr *model.Transcript, n int) model.Request {
+	return model.Request{Messages: tr.Messages(), Origin: model.Origin{Agent: "0", Turn: n}}
 }
 
 // fataler is what *testing.T and *rapid.T have in common.
@@ -82,42 +152,5 @@ func answer(t fataler, tr *model.Transcript, reply model.Reply, text string) {
 	add(t, tr, reply.Message)
 	for _, call := range reply.Message.Calls {
 		add(t, tr, model.Message{Role: model.ToolRole, CallID: call.ID, Name: call.Name, Text: text})
-	}
-}
-
-const (
-	promptly = 100 * time.Millisecond // how soon a cancelled exchange returns
-	patience = 10 * time.Second       // how long a test waits for what has to happen
-)
-
-// cancelled checks that an exchange ends soon after its context, with the context's error.
-func cancelled(t *testing.T, connect Connect) {
-	srv, c := Serve(t, connect, "- say: late\n  latency: 1h\n")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancelledAt := make(chan time.Time, 1)
-	go func() { // the receive below waits for it
-		for end := time.Now().Add(patience); len(srv.Requests()) == 0 && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // the request is on its way, over real HTTP
-		}
-		cancelledAt <- time.Now()
-		cancel()
-	}()
-	_, _, err := ask(ctx, t, c, "hello")
-	took := time.Since(<-cancelledAt)
-	var failed *model.Error
-	if !errors.Is(err, context.Canceled) || errors.As(err, &failed) {
-		t.Errorf("Exchange = %#v, want the context's error and no failure of the provider", err)
-	}
-	if asked := len(srv.Requests()); asked != 1 {
-		t.Errorf("the server saw %d requests, want 1", asked)
-	}
-	if took > promptly {
-		t.Errorf("Exchange returned %v after the cancel, want at most %v", took, promptly)
-	}
-
-	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, _, err := ask(ctx, t, c, "hello"); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &failed) {
-		t.Errorf("Exchange past its caller's deadline = %#v, want the context's error", err)
 	}
 }

@@ -1,9 +1,10 @@
 package modeltest
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"skein/agent/model"
@@ -12,70 +13,48 @@ import (
 // A replyCase is one rule and what the client makes of its reply. Each case is also sent
 // back, with results for its calls: the server accepts it, and got it byte for byte.
 type replyCase struct {
-	name   string
-	rule   string // the answering fields
-	text   string
-	calls  []model.ToolCall // ids are compared only where they are given
-	finish model.Finish
-	raw    string // if not empty, the bytes that have to be kept
+	name      string
+	rule      string // the answering fields
+	text      string
+	reasoning string           // as a stream tells it
+	calls     []model.ToolCall // ids are compared only where they are given
+	finish    model.Finish
+	raw       string   // if not empty, the bytes that have to be kept
+	keeps     []string // parts of the kept bytes
+	silent    bool     // nothing is streamed
 }
 
-const odd = `{ "content":"caf\u00e9 <b>","role" : "assistant", "x_signature":{"k":[1, 2.50]},"reasoning_content":"hm & so"}`
-
-var replies = []replyCase{
-	{name: "text", rule: `say: "a <b> & c"`, text: "a <b> & c", finish: model.FinishStop},
-	{name: "empty content", rule: `say: ""`, finish: model.FinishStop},
-	{name: "reasoning only", rule: `reasoning: "so much to think", finish: length`, finish: model.FinishLength},
-	{name: "length", rule: `say: "and then", finish: length`, text: "and then", finish: model.FinishLength},
-	{name: "refusal", rule: `refusal: "I will not"`, text: "I will not", finish: model.FinishOther},
-	{name: "filtered", rule: `say: "", finish: content_filter`, finish: model.FinishOther},
-	{
-		name: "one call", rule: `call: {bash: {timeout: 5, command: "a < b && c"}}`, finish: model.FinishToolCalls,
-		calls: []model.ToolCall{{ID: "call_0_1_1", Name: "bash", Args: `{"timeout":5,"command":"a < b && c"}`}},
-	},
-	{name: "eight calls", rule: eight(), finish: model.FinishToolCalls, calls: eightCalls()},
-	{
-		name: "text beside a call", rule: `say: "I look.", call: {list_files: {}}`, text: "I look.",
-		finish: model.FinishToolCalls, calls: []model.ToolCall{{Name: "list_files", Args: "{}"}},
-	},
-	{
-		name: "arguments that are no JSON", rule: `call_raw: {name: bash, arguments: '{"command": '}`,
-		finish: model.FinishToolCalls, calls: []model.ToolCall{{Name: "bash", Args: `{"command": `}},
-	},
-	{
-		name: "unknown fields", rule: body(odd, "stop"), text: "café <b>", finish: model.FinishStop, raw: odd,
-	},
-	{
-		name: "null content", rule: body(`{"role":"assistant","content":null}`, "stop"), finish: model.FinishStop,
-	},
-	{
-		name: "content in parts", finish: model.FinishStop, text: "ab",
-		rule: body(`{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, "stop"),
-	},
-	{
-		name: "arguments as an object", finish: model.FinishToolCalls,
-		rule:  body(`{"role":"assistant","content":"","tool_calls":[{"id":"q","type":"function","function":{"name":"f","arguments":{"b": 1, "a": 2}}}]}`, "stop"),
-		calls: []model.ToolCall{{ID: "q", Name: "f", Args: `{"b": 1, "a": 2}`}},
-	},
-	{
-		name: "ids missing and twice", finish: model.FinishToolCalls,
-		rule: body(`{"role":"assistant","tool_calls": [{"function":{"name":"f","arguments":"1"}},`+
-			`{"id":"a","function":{"name":"g","arguments":"2"}}, {"id":"a","function":{"name":"h","arguments":"3"}},{"id":null,"function":{"name":"i"}}],"x": 1.0}`, "tool_calls"),
-		raw: `{"role":"assistant","tool_calls": [{"id":"call_1_1","function":{"name":"f","arguments":"1"}},` +
-			`{"id":"a","function":{"name":"g","arguments":"2"}}, {"id":"ax","function":{"name":"h","arguments":"3"}},{"id":"call_1_4","function":{"name":"i"}}],"x": 1.0}`,
-		calls: []model.ToolCall{
-			{ID: "call_1_1", Name: "f", Args: "1"},
-			{ID: "a", Name: "g", Args: "2"},
-			{ID: "ax", Name: "h", Args: "3"},
-			{ID: "call_1_4", Name: "i", Args: "{}"},
+func (m *mode) replies() []replyCase {
+	d := m.dialect
+	cases := []replyCase{
+		{name: "text", rule: `say: "a <b> & c"`, text: "a <b> & c", finish: model.FinishStop},
+		{name: "long text", rule: `say: "` + strings.Repeat("so and so, ", 100) + `"`, text: strings.Repeat("so and so, ", 100), finish: model.FinishStop},
+		{name: "empty content", rule: `say: ""`, finish: model.FinishStop},
+		{name: "reasoning and text", rule: `reasoning: "let me think about it", say: done`, text: "done", reasoning: "let me think about it", finish: model.FinishStop},
+		{name: "reasoning only", rule: `reasoning: "so much to think", finish: length`, reasoning: "so much to think", finish: model.FinishLength},
+		{name: "length", rule: `say: "and then", finish: length`, text: "and then", finish: model.FinishLength},
+		{name: "refusal", rule: `refusal: "I will not"`, text: "I will not", finish: d.refusal},
+		{name: "filtered", rule: `say: "", finish: content_filter`, finish: d.filtered},
+		{
+			name: "one call", rule: `call: {bash: {timeout: 5, command: "a < b && c", at: 1.50}}`, finish: model.FinishToolCalls,
+			calls: []model.ToolCall{{ID: d.callID, Name: "bash", Args: `{"timeout":5,"command":"a < b && c","at":1.5}`}},
 		},
-	},
-}
-
-// body is a rule that answers with a message of the test's own.
-func body(message, finish string) string {
-	quoted, _ := json.Marshal(fmt.Sprintf(`{"choices":[{"message":%s,"finish_reason":%q}]}`, message, finish)) // a text always encodes
-	return "body: " + string(quoted)
+		{name: "eight calls", rule: eight(), finish: model.FinishToolCalls, calls: eightCalls()},
+		{
+			name: "text beside a call", rule: `say: "I look.", call: {list_files: {}}, reasoning: "where?"`, text: "I look.", reasoning: "where?",
+			finish: model.FinishToolCalls, calls: []model.ToolCall{{Name: "list_files", Args: "{}"}},
+		},
+	}
+	if d.badArgs[m.stream] {
+		cases = append(cases, replyCase{
+			name: "arguments that are no JSON", rule: `call_raw: {name: bash, arguments: '{"command": '}`,
+			finish: model.FinishToolCalls, calls: []model.ToolCall{{Name: "bash", Args: `{"command": `}},
+		})
+	}
+	if m.stream {
+		return append(cases, d.streamed...)
+	}
+	return append(cases, d.whole...)
 }
 
 func eight() string {
@@ -94,12 +73,37 @@ func eightCalls() []model.ToolCall {
 	return out
 }
 
-func (tc replyCase) run(t *testing.T, connect Connect) {
-	srv, c := Serve(t, connect, "- {when: {turn: 1}, "+tc.rule+"}\n- say: thanks\n")
-	reply, tr, err := ask(t.Context(), t, c, "hello")
+func (tc replyCase) run(t *testing.T, m *mode) {
+	srv, c := m.serve(t, "- {when: {turn: 1}, "+tc.rule+"}\n- say: thanks\n")
+	var h heard
+	reply, tr, err := ask(t.Context(), t, c, "hello", &h)
 	if err != nil {
 		t.Fatalf("Exchange = %v", err)
 	}
+	tc.check(t, reply)
+	if !tc.silent {
+		h.check(t, m, tc.text)
+		if got := h.reasoning.String(); m.stream && tc.reasoning != "" && got != tc.reasoning {
+			t.Errorf("the deltas' reasoning adds up to %q, want %q", got, tc.reasoning)
+		}
+		if m.stream && len(tc.text) > 100 && h.deltas < 10 {
+			t.Errorf("a long text came in %d deltas, want it piece by piece", h.deltas)
+		}
+	}
+
+	answer(t, tr, reply, "a result")
+	add(t, tr, model.Message{Role: model.User, Text: "go on"})
+	if _, err := c.Exchange(t.Context(), turn(tr, 2)); err != nil {
+		t.Fatalf("Exchange of the reply sent back = %v", err)
+	}
+	asked := srv.Requests()
+	if sent := asked[len(asked)-1].Body; !bytes.Contains(sent, inner(reply.Message.Raw)) {
+		t.Errorf("sent back %s, want %s in it", sent, reply.Message.Raw)
+	}
+}
+
+func (tc replyCase) check(t *testing.T, reply model.Reply) {
+	t.Helper()
 	m := reply.Message
 	if m.Role != model.Assistant || m.Text != tc.text || reply.Finish != tc.finish {
 		t.Errorf("Exchange = %s %q, finish %s, want assistant %q, finish %s", m.Role, m.Text, reply.Finish, tc.text, tc.finish)
@@ -124,26 +128,18 @@ func (tc replyCase) run(t *testing.T, connect Connect) {
 	if tc.raw != "" && string(m.Raw) != tc.raw {
 		t.Errorf("raw message = %s, want %s", m.Raw, tc.raw)
 	}
-
-	answer(t, tr, reply, "a result")
-	add(t, tr, model.Message{Role: model.User, Text: "go on"})
-	if _, err := c.Exchange(t.Context(), model.Request{Messages: tr.Messages(), Origin: model.Origin{Agent: "0", Turn: 2}}); err != nil {
-		t.Fatalf("Exchange of the reply sent back = %v", err)
-	}
-	asked := srv.Requests()
-	if sent := messages(t, asked[len(asked)-1].Body); string(sent[1]) != string(m.Raw) {
-		t.Errorf("sent back %s, want %s", sent[1], m.Raw)
+	for _, part := range tc.keeps {
+		if !bytes.Contains(m.Raw, []byte(part)) {
+			t.Errorf("raw message = %s, want %s in it", m.Raw, part)
+		}
 	}
 }
 
-// messages takes the raw messages out of a request's body.
-func messages(t fataler, body []byte) []json.RawMessage {
-	t.Helper()
-	var in struct {
-		Messages []json.RawMessage `json:"messages"`
+// inner is a raw message as it stands in a request: a list of blocks may be joined with
+// others.
+func inner(raw []byte) []byte {
+	if bytes.HasPrefix(raw, []byte("[")) {
+		return bytes.TrimSpace(raw[1 : len(raw)-1])
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		t.Fatalf("the body %s is no JSON: %v", body, err)
-	}
-	return in.Messages
+	return raw
 }

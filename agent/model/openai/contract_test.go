@@ -8,9 +8,9 @@ import (
 	"skein/agent/model/openai"
 )
 
-func connect(t *testing.T, url string) model.Client {
+func connect(t *testing.T, url string, stream bool) model.Client {
 	t.Helper()
-	c, err := openai.New(openai.Options{BaseURL: url, Model: "script", Name: "script", Scripted: true})
+	c, err := openai.New(openai.Options{BaseURL: url, Model: "script", Name: "script", Stream: stream, Scripted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,4 +18,4 @@ func connect(t *testing.T, url string) model.Client {
 	return c
 }
 
-func TestContract(t *testing.T) { modeltest.Run(t, connect) }
+func TestContract(t *testing.T) { modeltest.Run(t, modeltest.Suite{Dialect: "openai", Connect: connect}) }
