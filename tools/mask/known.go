@@ -12,7 +12,7 @@ const headSize = 8
 
 // forms returns how a secret may stand in a view or in its source.
 func forms(secret string) []string {
-	all := []string{secret, url.QueryEscape(secret)}
+	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
 	for _, urls := range []bool{false, true} {
 		all = append(all, string(newView([]byte(secret), urls).folded()))
 	}

@@ -224,7 +224,7 @@ func TestJSONStaysValid(t *testing.T) {
 		piece := rapid.OneOf(rapid.Just(s), rapid.StringOfN(rapid.RuneFrom([]rune("xn\\\"%0{}:,\n")), 0, 5, -1))
 		text := func() string { return piece.Draw(t, "a") + piece.Draw(t, "b") + piece.Draw(t, "c") }
 		value := map[string]any{"text": text(), text(): []any{text(), json.Number("12345678901"), nil, true}}
-		if json.Valid([]byte(s)) {
+		if s[0] >= '1' && s[0] <= '9' && json.Valid([]byte(s)) {
 			value["number"] = json.RawMessage(s)
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "depth") {
