@@ -15,6 +15,7 @@ package anthropic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,7 +92,7 @@ func New(o Options) (*Client, error) {
 
 func head(o Options, th thinking) ([]byte, error) {
 	if o.Params.Seed != nil {
-		return nil, fmt.Errorf("this API has no seed")
+		return nil, errors.New("this API has no seed")
 	}
 	name, err := rawjson.Encode(o.Model)
 	if err != nil {
@@ -120,9 +121,9 @@ func (c *Client) Dialect() string { return "anthropic" }
 // Close gives up idle connections. The client stays usable.
 func (c *Client) Close() { c.wire.Close() }
 
-// Exchange implements [model.Client]. Tools that come with a schema keep the cached front as
-// it is, but may not be called. A schema has to be one that the API takes: objects forbid
-// additional properties.
+// Exchange implements [model.Client]. A request without calls still describes its tools, as
+// the API wants it where the conversation holds calls. A schema has to be one that the API
+// takes: all its objects forbid additional properties.
 func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
 	body, err := c.body(req)
 	if err != nil {

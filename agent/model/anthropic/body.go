@@ -177,7 +177,7 @@ func (c *Client) fields(req model.Request) []byte {
 		out = fmt.Appendf(out, `,"output_config":{"format":{"type":"json_schema","schema":%s}}`, schema)
 	}
 	if len(req.Tools) > 0 {
-		if len(schema) > 0 {
+		if req.NoCalls {
 			out = append(out, `,"tool_choice":{"type":"none"}`...)
 		}
 		out = append(out, `,"tools":`...)

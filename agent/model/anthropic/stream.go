@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 
 	"skein/agent/model"
@@ -68,7 +67,7 @@ func (c *Client) pieces(r io.Reader, tell func(model.Delta)) (message, error) {
 	case err != nil:
 		return message{}, err
 	case !ended:
-		return message{}, c.wire.Short(http.StatusOK, "the stream ended before the reply was whole")
+		return message{}, c.wire.Short(0, "the stream ended before the reply was whole")
 	}
 	slices.SortStableFunc(blocks, func(a, b *streamed) int { return a.index - b.index })
 	out.args = map[int]string{}

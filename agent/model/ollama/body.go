@@ -117,7 +117,7 @@ func (c *Client) body(req model.Request) (b wire.Body, prompt int64, err error) 
 
 func (c *Client) tail(req model.Request, prompt int64) []byte {
 	tail := []byte("]")
-	if len(req.Tools) > 0 {
+	if len(req.Tools) > 0 && !req.NoCalls {
 		tail = append(append(tail, `,"tools":`...), req.Tools...)
 	}
 	if len(req.Schema) > 0 {

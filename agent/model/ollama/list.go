@@ -3,6 +3,7 @@ package ollama
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,7 +38,7 @@ func list(ctx context.Context, baseURL string, limit time.Duration) ([]string, e
 	defer cancel()
 	u, err := url.Parse(base(baseURL))
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("the base URL is no http(s) URL")
+		return nil, errors.New("the base URL is no http(s) URL")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("api/tags").String(), nil)
 	if err != nil {
@@ -63,7 +64,7 @@ func list(ctx context.Context, baseURL string, limit time.Duration) ([]string, e
 		} `json:"models"`
 	}
 	if err := json.Unmarshal(data, &tags); err != nil || tags.Models == nil {
-		return nil, fmt.Errorf("the answer is no list of models")
+		return nil, errors.New("the answer is no list of models")
 	}
 	names := make([]string, 0, len(*tags.Models))
 	for _, m := range *tags.Models {

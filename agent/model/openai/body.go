@@ -37,7 +37,7 @@ func (c *Client) body(req model.Request) (wire.Body, error) {
 
 func (c *Client) tail(req model.Request) []byte {
 	tail := []byte("]")
-	if len(req.Tools) > 0 {
+	if len(req.Tools) > 0 && !req.NoCalls {
 		tail = append(append(tail, `,"tools":`...), req.Tools...)
 	}
 	if req.MaxTokens > 0 {
