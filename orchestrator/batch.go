@@ -130,8 +130,12 @@ func (b *batch) note(i int, effect scheduler.Effect, decision, reason string) {
 	b.record(&journal.Call{ID: c.ID, Tool: c.Name, Args: c.Args, Effect: effect.String(), Decision: decision, Reason: reason})
 }
 
-// settled records a result.
+// settled records a result, which holds none of the secrets that the harness knows from here
+// on: not in the journal, and not in what the model is shown.
 func (b *batch) settled(i int) {
+	if m := b.run.o.Mask; m != nil {
+		b.results[i].Text = m.Known(b.results[i].Text)
+	}
 	r, c := b.results[i], b.calls[i]
 	e := &journal.Result{ID: c.ID, Tool: c.Name, OK: !r.IsError, Text: r.Text}
 	if r.Command != nil {

@@ -16,6 +16,7 @@ import (
 	"skein/delegate"
 	"skein/sandbox"
 	"skein/tools/gate"
+	"skein/tools/mask"
 )
 
 // Options is one run's configuration. Dir and Client must be set; every other zero value works.
@@ -46,6 +47,7 @@ type Options struct {
 	BudgetUSD   float64                     // dollars of the whole run; needs Price [none]
 	Price       *model.Price                // of the model; nil leaves costs unknown
 	Form        *agent.Form                 // of the parent's final answer; nil leaves it free
+	Mask        *mask.Mask                  // hides secrets in tool results and in the journal; nil hides nothing
 
 	Session string              // id of the session; "" makes one
 	Now     func() time.Time    // nil: time.Now

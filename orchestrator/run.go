@@ -53,7 +53,11 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if r.dir, err = workspace(o.Dir); err != nil {
 		return Outcome{}, err
 	}
-	r.journal = journal.New(filepath.Join(r.dir, ".skein"), journal.Options{Session: o.Session, Now: o.Now, Watch: o.Watch})
+	written := journal.Options{Session: o.Session, Now: o.Now, Watch: o.Watch}
+	if o.Mask != nil {
+		written.Mask = o.Mask.Written
+	}
+	r.journal = journal.New(filepath.Join(r.dir, ".skein"), written)
 	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -16,6 +16,10 @@ type Options struct {
 	Session string           // id, sortable by time; see [NewID]
 	Now     func() time.Time // nil: time.Now
 	Watch   func(Event)      // told of each event after it was written, in file order; may be nil
+
+	// Mask hides secrets in the content of an event, JSON that has to stay valid, before it
+	// is written and watched; it may be nil.
+	Mask func([]byte) []byte
 }
 
 // A Journal is the journal of one session. Its methods may be called from several goroutines
@@ -28,6 +32,7 @@ type Journal struct {
 	session string
 	now     func() time.Time
 	watch   func(Event)
+	mask    func([]byte) []byte
 
 	mu      sync.Mutex
 	lock    *os.File // nil before the journal is on disk
@@ -46,7 +51,7 @@ type Journal struct {
 // New returns the session's journal below dir, a folder such as <workspace>/.skein. Call
 // Close when the run is over.
 func New(dir string, o Options) *Journal {
-	j := &Journal{dir: dir, session: o.Session, now: o.Now, watch: o.Watch, run: 1, seqs: map[string]int{}}
+	j := &Journal{dir: dir, session: o.Session, now: o.Now, watch: o.Watch, mask: o.Mask, run: 1, seqs: map[string]int{}}
 	if j.now == nil {
 		j.now = time.Now
 	}
@@ -101,6 +106,9 @@ func (j *Journal) Append(agent string, p Payload) {
 		f := &Fault{Text: "encode event " + c.kind + ": " + err.Error()}
 		c = f.class()
 		data, _ = json.Marshal(f) // two strings: it cannot fail
+	}
+	if j.mask != nil {
+		data = j.mask(data)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -160,6 +161,27 @@ func TestEveryKindDecodes(t *testing.T) {
 		}
 		if got, err := (Event{Kind: kind, Data: data}).Decode(); err != nil || fmt.Sprintf("%T", got) != fmt.Sprintf("%T", p) {
 			t.Errorf("Decode(%s) = %T, %v", kind, got, err)
+		}
+	}
+}
+
+func TestMaskIsAppliedToWhatIsWrittenAndWatched(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".skein")
+	var watched []Event
+	j := New(dir, Options{
+		Session: "s1", Watch: func(e Event) { watched = append(watched, e) },
+		Mask: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hush"), []byte("****")) },
+	})
+	j.Append("0", &RunStarted{Instruction: "say hush"})
+	j.Append("0", &Reply{Message: model.Message{Text: "hush", Raw: json.RawMessage(`{"content":"hush"}`)}})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, events := range [][]Event{watched, lines(t, dir)} {
+		for _, e := range events {
+			if strings.Contains(string(e.Data), "hush") || !strings.Contains(string(e.Data), "****") {
+				t.Errorf("event %s holds %s, want it masked", e.Kind, e.Data)
+			}
 		}
 	}
 }
