@@ -18,4 +18,6 @@ func connect(t *testing.T, url string, stream bool) model.Client {
 	return c
 }
 
-func TestContract(t *testing.T) { modeltest.Run(t, modeltest.Suite{Dialect: "openai", Connect: connect}) }
+func TestContract(t *testing.T) {
+	modeltest.Run(t, modeltest.Suite{Dialect: "openai", Connect: connect})
+}
