@@ -95,7 +95,7 @@ func (p *player) play(w http.ResponseWriter) {
 // cutAnywhere cuts a recorded reply at every byte, by a lost connection and by an end that
 // looks regular: each is reported as one to be tried again, or is complete.
 func cutAnywhere(t *testing.T, m *mode) {
-	p, c := record(t, m, `- {reasoning: "hm, 日本", say: "I look für it.", calls: [{read_file: {path: "a b.go"}}, {list_files: {}}]}`)
+	p, c := record(t, m, `- {reasoning: "hm 日", say: "für it", calls: [{f: {a: "b c"}}, {g: {}}]}`)
 	want, tr, err := ask(t.Context(), t, c, "hello", nil)
 	if err != nil || len(want.Message.Calls) != 2 {
 		t.Fatalf("Exchange = %d calls, %v, want 2", len(want.Message.Calls), err)

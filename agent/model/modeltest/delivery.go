@@ -49,23 +49,27 @@ func delivery(t *testing.T, m *mode) {
 	}
 }
 
-// megabytes checks that long replies come whole, and that long arguments do.
+// megabytes checks that long replies come whole, and that long arguments do. The request is
+// small: the rules repeat what it says.
 func megabytes(t *testing.T, m *mode) {
-	const size = 5 << 20
+	const unit, times, callTimes = 64 << 10, 80, 16
+	refs := strings.Repeat("${1}", times)
 	_, c := m.serve(t, `
-- {when: {user: '(?s)^say (.*)$'}, say: "${1}"}
-- {when: {user: '(?s)^write (.*)$'}, call: {write_file: {content: "${1}"}}}
+- {when: {user: '(?s)^say (.*)$'}, say: "`+refs+`"}
+- {when: {user: '(?s)^write (.*)$'}, call: {write_file: {content: "`+refs[:callTimes*len("${1}")]+`"}}}
 `)
-	text := strings.Repeat("0123456789abcde ", size/16)
+	word := strings.Repeat("0123456789abcde ", unit/16)
+	text := strings.Repeat(word, times)
 	var h heard
-	reply, _, err := ask(t.Context(), t, c, "say "+text, &h)
+	reply, _, err := ask(t.Context(), t, c, "say "+word, &h)
 	if err != nil || reply.Message.Text != text {
-		t.Errorf("Exchange = %d bytes, %v, want %d", len(reply.Message.Text), err, size)
+		t.Errorf("Exchange = %d bytes, %v, want %d", len(reply.Message.Text), err, len(text))
 	}
 	h.check(t, m, text)
-	reply, _, err = ask(t.Context(), t, c, "write "+text, nil)
-	if err != nil || len(reply.Message.Calls) != 1 || reply.Message.Calls[0].Args != `{"content":"`+text+`"}` {
-		t.Errorf("Exchange = %d calls, %v, want one with %d bytes of arguments", len(reply.Message.Calls), err, size)
+	want := `{"content":"` + strings.Repeat(word, callTimes) + `"}`
+	reply, _, err = ask(t.Context(), t, c, "write "+word, nil)
+	if err != nil || len(reply.Message.Calls) != 1 || reply.Message.Calls[0].Args != want {
+		t.Errorf("Exchange = %d calls, %v, want one with %d bytes of arguments", len(reply.Message.Calls), err, len(want))
 	}
 }
 
