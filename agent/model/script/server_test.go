@@ -109,6 +109,10 @@ func TestRulesMatch(t *testing.T) {
 		{"no results", "- {when: {result: ''}, say: a}\n- say: b\n", "", hello, content("b")},
 		{"results before the last reply", "- {when: {result: ''}, say: a}\n- say: b\n", "", history + `,{"role":"assistant","content":"x"}`, content("b")},
 		{"groups counted through", "- {when: {user: '(fix)', result: '(exit)'}, say: '${2} ${1}'}\n", "", history, content("exit fix")},
+		{"conversation", "- {when: {conversation: 'port=(\\d+)$'}, say: '${1}'}\n", "", history, content("8143")},
+		{"conversation, an earlier call", "- {when: {conversation: '(?m)^f \\{\\}$', result: 'exit=(\\d)'}, say: '${1}'}\n", "", history, content("3")},
+		{"conversation, the system", "- {when: {conversation: secret}, say: a}\n- say: b\n", "", `{"role":"system","content":"no secret"},` + hello, content("a")},
+		{"not in the conversation", "- {when: {conversation: secret}, say: a}\n- say: b\n", "", hello, content("b")},
 		{"unknown reference", "- say: 'echo ${HOME} ${1}'\n", "", hello, content("echo ${HOME} ${1}")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -282,5 +286,43 @@ func TestCloseEndsAnswersThatWait(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("the request that waited was answered, want its connection ended")
+	}
+}
+
+// partly returns what comes of a body, and how it ended.
+func partly(t *testing.T, url, body string) (string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Skein-Agent", "0.2; turn=1")
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	return string(data), err
+}
+
+func TestRetryAfterAsADate(t *testing.T) {
+	srv := listen(t, "- {status: 503, retry_after_date: 2}\n")
+	before := time.Now()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL()+"/chat/completions", strings.NewReader(`{"messages":[`+hello+`]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	at, err := http.ParseTime(resp.Header.Get("Retry-After"))
+	if wait := at.Sub(before); err != nil || wait < 2*time.Second || wait > 5*time.Second {
+		t.Errorf("Retry-After = %v, %v from now, want a date in 2 s, at most whole seconds later", err, wait)
 	}
 }
