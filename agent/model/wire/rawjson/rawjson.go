@@ -41,48 +41,56 @@ func Text(raw json.RawMessage) string {
 // Each calls do with every value of an object or list, in the order in which they stand
 // there. Elements of a list have no key.
 func Each(whole json.RawMessage, do func(key string, value json.RawMessage) error) error {
-	_, err := Edit(whole, func(key string, value json.RawMessage) (json.RawMessage, error) {
-		return value, do(key, value)
-	})
-	return err
+	return walk(whole, func(key string, value json.RawMessage, _ int64) error { return do(key, value) })
 }
 
 // Edit returns an object or list with change applied to each of its values; the bytes
 // between the values stay as they are. Elements of a list have no key.
 func Edit(whole json.RawMessage, change func(key string, value json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(whole))
-	open, err := dec.Token()
+	out := make([]byte, 0, len(whole))
+	done := int64(0) // bytes of whole that out has already
+	err := walk(whole, func(key string, value json.RawMessage, end int64) error {
+		changed, err := change(key, value)
+		out = append(out, whole[done:end-int64(len(value))]...)
+		out = append(out, changed...)
+		done = end
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if open != json.Delim('{') && open != json.Delim('[') {
-		return nil, fmt.Errorf("found %v where an object or a list was expected", open)
+	return append(out, whole[done:]...), nil
+}
+
+// walk calls do with every value and the place in whole where it ends.
+func walk(whole json.RawMessage, do func(key string, value json.RawMessage, end int64) error) error {
+	dec := json.NewDecoder(bytes.NewReader(whole))
+	open, err := dec.Token()
+	if err != nil {
+		return err
 	}
-	out := make([]byte, 0, len(whole))
-	done := int64(0) // bytes of whole that out has already
+	if open != json.Delim('{') && open != json.Delim('[') {
+		return fmt.Errorf("found %v where an object or a list was expected", open)
+	}
 	for dec.More() {
 		key := ""
 		if open == json.Delim('{') {
 			t, err := dec.Token()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			key, _ = t.(string)
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return nil, err
+			return err
 		}
-		changed, err := change(key, value)
-		if err != nil {
-			return nil, err
+		if err := do(key, value, dec.InputOffset()); err != nil {
+			return err
 		}
-		end := dec.InputOffset()
-		out = append(out, whole[done:end-int64(len(value))]...)
-		out = append(out, changed...)
-		done = end
 	}
-	return append(out, whole[done:]...), nil
+	_, err = dec.Token() // the end has to be there
+	return err
 }
 
 // SetField returns an object with one field's value changed and every other byte as it was.

@@ -43,7 +43,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestMergeRefusesWhatIsNoObject(t *testing.T) {
-	for _, p := range []string{``, `"x"`, `1`, `{"a":`, `{"a" 1}`} {
+	for _, p := range []string{``, `"x"`, `1`, `{"a":`, `{"a" 1}`, `{"a":1`, `{"l":[1}`} {
 		var o rawjson.Object
 		if err := o.Merge(json.RawMessage(p)); err == nil {
 			t.Errorf("Merge(%s) = nil, want an error", p)
