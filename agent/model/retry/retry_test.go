@@ -47,10 +47,12 @@ func (s *scripted) Exchange(ctx context.Context, req model.Request) (model.Reply
 	}
 }
 
-func (s *scripted) Encode(m model.Message) (json.RawMessage, error)     { return json.Marshal(m.Text) }
+func (s *scripted) Encode(m model.Message) (json.RawMessage, error) { return json.Marshal(m.Text) }
+
 func (s *scripted) EncodeTools(t []model.Tool) (json.RawMessage, error) { return json.Marshal(len(t)) }
 func (s *scripted) Dialect() string                                     { return "scripted" }
 func play(outcomes ...outcome) *scripted                                { return &scripted{outcomes: outcomes, start: time.Now()} }
+
 func fails(status int, after time.Duration) outcome {
 	return outcome{err: &model.Error{Provider: "p", Status: status, Message: "the server's words", RetryAfter: after}}
 }

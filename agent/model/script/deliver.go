@@ -102,8 +102,11 @@ func (r *rule) fail(ctx context.Context, w http.ResponseWriter, p protocol, req 
 	switch {
 	case r.Body != nil:
 		data = []byte(got.expand(*r.Body))
-		if h := p.habits(); req.streams && d.status == http.StatusOK && !(h.streamType == typeEvents && looksWhole(data)) {
-			d.kind, d.lines = h.streamType, true
+		// Some servers answer a request for a stream with a whole reply; a line of JSON may be
+		// a stream of lines.
+		stream := p.habits().streamType
+		if req.streams && d.status == http.StatusOK && (stream == typeLines || isEvents(data)) {
+			d.kind, d.lines = stream, true
 		}
 	case r.Garbage:
 		d.kind = "text/html"
@@ -115,14 +118,14 @@ func (r *rule) fail(ctx context.Context, w http.ResponseWriter, p protocol, req 
 	r.deliver(ctx, w, d)
 }
 
-// looksWhole tells a body of JSON from one of events.
-func looksWhole(data []byte) bool {
+// isEvents tells a body of events from one of JSON.
+func isEvents(data []byte) bool {
 	for _, field := range []string{"data:", "event:", "id:", ":"} {
 		if bytes.HasPrefix(data, []byte(field)) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 func statusText(status int) string {

@@ -151,7 +151,7 @@ func (c *talk) say(role string, content json.RawMessage, last bool) error {
 	switch {
 	case role != "system" && role != "user" && role != "assistant":
 		return fmt.Errorf("unexpected role %q", role)
-	case len(blocks) == 0 && !(last && role == "assistant"):
+	case len(blocks) == 0 && (!last || role != "assistant"):
 		return errors.New("all messages must have content, except for an assistant message at the end")
 	}
 	repeated := role == c.role // neighbours of one role are one message
