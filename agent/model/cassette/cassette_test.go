@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -192,7 +193,7 @@ func TestFailuresAreReplayed(t *testing.T) {
 		}
 	})
 	_, err := ask(play(t, dir))
-	if !errors.As(err, &got) || got.Status != 429 || got.Message != want.Message || got.RetryAfter != want.RetryAfter || got.Again != want.Again || got.Hint() != want.Hint() {
+	if !errors.As(err, &got) || got.Status != 429 || got.RetryAfter != 7*time.Second || got.Message != want.Message || got.Again != want.Again || got.Hint() != want.Hint() {
 		t.Errorf("replayed %#v, want %#v", err, want)
 	}
 }
@@ -204,7 +205,7 @@ func TestMismatch(t *testing.T) {
 		change func(*model.Request)
 		want   string
 	}{
-		{"text", func(r *model.Request) { r.Messages[0].Raw = json.RawMessage(`{"role":"user","content":"I am 1 <&>"}`) }, `replay agent 0, turn 1 (0.jsonl line 2): message 1 (user) differs at byte 31: recorded "…`},
+		{"text", func(r *model.Request) { r.Messages[0].Raw = json.RawMessage(`{"role":"user","content":"I am 1 <&>"}`) }, `replay agent 0, turn 1 (0.jsonl line 2): message 1 (user) differs at byte 31: recorded …"\"role\"`},
 		{"another message", func(r *model.Request) { r.Messages = append(r.Messages, r.Messages[0]) }, "message 2 (user) was not recorded"},
 		{"no message", func(r *model.Request) { r.Messages = nil }, `message 1 is missing: "{\"role\"`},
 		{"turn", func(r *model.Request) { r.Origin.Turn = 2 }, "turn 1 was recorded here"},
