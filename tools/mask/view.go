@@ -133,10 +133,8 @@ func hex(b []byte, digits int) (rune, bool) {
 	if len(b) < digits {
 		return 0, false
 	}
-	for _, c := range b[:digits] {
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
-			return 0, false
-		}
+	if strings.Trim(string(b[:digits]), "0123456789abcdefABCDEF") != "" {
+		return 0, false // a sign or an underscore, which the library would take
 	}
 	n, err := strconv.ParseUint(string(b[:digits]), 16, 32)
 	return rune(n), err == nil
