@@ -29,6 +29,7 @@ const (
 	OutputLimit Stop = "output-limit"
 	ModelError  Stop = "model-error"
 	Cancelled   Stop = "cancelled"
+	Failed      Stop = "failed" // the harness failed
 )
 
 // ErrTimeout is the cause of a context that ended because the agent's time was up.
@@ -74,6 +75,9 @@ type Outcome struct {
 func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
 	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage()}, repeats: repeats{}}
 	err := a.run(ctx)
+	if err != nil {
+		a.end(Failed, err.Error())
+	}
 	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage})
 	return a.out, err
 }
@@ -88,8 +92,8 @@ type loop struct {
 }
 
 func (a *loop) run(ctx context.Context) error {
-	for a.out.Turns < a.MaxTurns {
-		reply, ok := a.ask(ctx)
+	for range a.MaxTurns {
+		reply, ok := a.ask(ctx, model.Request{Tools: a.Tools, MaxTokens: a.MaxTokens})
 		if !ok {
 			return nil
 		}
@@ -100,14 +104,7 @@ func (a *loop) run(ctx context.Context) error {
 			a.out.Text = reply.Message.Text
 		}
 		if len(reply.Message.Calls) == 0 {
-			if reply.Finish == model.FinishLength {
-				a.end(OutputLimit, fmt.Sprintf("the reply was cut at %d tokens", a.MaxTokens))
-			} else if a.Form != nil {
-				return a.fillIn(ctx)
-			} else {
-				a.end(Completed, "")
-			}
-			return nil
+			return a.answered(ctx, reply)
 		}
 		if err := a.act(ctx, reply.Message.Calls); err != nil || a.out.Stop != "" {
 			return err
@@ -117,23 +114,42 @@ func (a *loop) run(ctx context.Context) error {
 	return nil
 }
 
+// answered ends the agent after a reply without calls.
+func (a *loop) answered(ctx context.Context, reply model.Reply) error {
+	switch {
+	case reply.Finish == model.FinishLength:
+		a.end(OutputLimit, fmt.Sprintf("the reply was cut at %d tokens", a.MaxTokens))
+	case reply.Message.Text == "":
+		// What it said along with earlier calls is no answer.
+		a.end(ModelError, "the model ended with an empty reply")
+	case a.Form != nil:
+		return a.fillIn(ctx)
+	default:
+		a.end(Completed, "")
+	}
+	return nil
+}
+
 // act has the calls carried out and appends one result for each. Even a batch that failed
 // leaves the conversation in a form that a provider accepts.
 func (a *loop) act(ctx context.Context, calls []model.ToolCall) error {
 	results, failed := a.Batch(ctx, calls)
 	for i, c := range calls {
-		r := tools.Fail("not run: the harness failed")
+		r, told := tools.Fail("not run: the harness failed"), false
 		if i < len(results) {
-			r = results[i]
+			r, told = results[i], true
 		}
 		if note, stuck := a.repeats.see(c, r); stuck {
 			a.end(Stuck, fmt.Sprintf("the same %s call failed %d times: %s", c.Name, stuckAfter, firstLine(r.Text)))
 		} else if note != "" {
-			r.Text += "\n" + note
+			r.Text, told = r.Text+"\n"+note, false
 		}
 		m := model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: r.Text, IsError: r.IsError}
 		if err := a.t.Append(m); err != nil {
 			return err
+		}
+		if !told { // no result event holds this text
+			a.Record(&journal.Message{Message: a.last()})
 		}
 	}
 	if failed != nil {
@@ -146,26 +162,25 @@ func (a *loop) act(ctx context.Context, calls []model.ToolCall) error {
 }
 
 // ask gets one reply. It reports false if there is none and the agent has ended.
-func (a *loop) ask(ctx context.Context) (model.Reply, bool) {
-	limit := a.MaxTokens
-	for attempt := 1; ; attempt++ {
-		reply, ok := a.exchange(ctx, model.Request{Tools: a.Tools, MaxTokens: limit})
-		if !ok {
-			return model.Reply{}, false
-		}
-		spent := reply.Finish == model.FinishLength && reply.Message.Text == "" && len(reply.Message.Calls) == 0
-		if !spent {
-			return reply, true
-		}
-		// The allowance went into reasoning: nothing to keep, so the conversation stays as
-		// it is and the model gets twice the room, once.
-		if attempt == 2 {
-			a.end(OutputLimit, fmt.Sprintf("%d tokens were spent without a word of answer", limit))
-			return model.Reply{}, false
-		}
-		limit *= 2
-		a.Record(&journal.Notice{Text: fmt.Sprintf("agent %s: the reply limit was spent without an answer; asking again with %d tokens", a.Ordinal, limit)})
+func (a *loop) ask(ctx context.Context, req model.Request) (model.Reply, bool) {
+	reply, ok := a.exchange(ctx, req)
+	if !ok || !spent(reply) {
+		return reply, ok
 	}
+	// The allowance went into reasoning: there is nothing to keep, so the conversation stays
+	// as it is and the model gets twice the room, once.
+	req.MaxTokens *= 2
+	a.Record(&journal.Notice{Text: fmt.Sprintf("agent %s: the reply limit was spent without an answer; asking again with %d tokens", a.Ordinal, req.MaxTokens)})
+	if reply, ok = a.exchange(ctx, req); ok && spent(reply) {
+		a.end(OutputLimit, fmt.Sprintf("%d tokens were spent without a word of answer", req.MaxTokens))
+		return model.Reply{}, false
+	}
+	return reply, ok
+}
+
+// spent reports whether a reply used up its allowance and says nothing.
+func spent(r model.Reply) bool {
+	return r.Finish == model.FinishLength && r.Message.Text == "" && len(r.Message.Calls) == 0
 }
 
 // exchange sends the conversation as it stands and records the reply. It reports false if
@@ -202,7 +217,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {
 		a.known, a.seen = p.N, len(messages)+1
 	}
-	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage})
+	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage, Dropped: spent(reply)})
 	return reply, true
 }
 

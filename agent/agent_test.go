@@ -80,6 +80,8 @@ func TestRunStops(t *testing.T) {
 		{name: "allowance spent twice", model: &replies{list: []model.Reply{reply("", model.FinishLength)}}, want: OutputLimit, turns: 2},
 		{name: "allowance spent once", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, want: Completed, text: "done", turns: 2},
 		{name: "answer cut", model: &replies{list: []model.Reply{reply("half an", model.FinishLength)}}, want: OutputLimit, text: "half an", turns: 1},
+		{name: "nothing said", model: &replies{list: []model.Reply{call, say("")}}, want: ModelError, text: "working", turns: 2},
+		{name: "a spent reply is no turn", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, edit: func(o *Options) { o.MaxTurns = 1 }, want: Completed, text: "done", turns: 2},
 		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 3},
 		{name: "cancelled", model: &replies{}, ctx: func() context.Context {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -214,6 +216,13 @@ func TestRepeatsTellThenStop(t *testing.T) {
 	r.see(c, tools.Result{Text: "fine"})
 	if _, stuck := r.see(c, tools.Fail("no")); stuck {
 		t.Error("a success did not clear the count")
+	}
+	for range 2 * stuckAfter { // red, edit, red, edit, …
+		if note, stuck := r.see(c, tools.Fail("red")); note != "" || stuck {
+			t.Fatal("an edit in between did not clear the count")
+		}
+		r.see(model.ToolCall{Name: "search_replace", Args: "{}"}, tools.Result{Text: "edited", Acted: true})
+		r.see(model.ToolCall{Name: "read_file", Args: "{}"}, tools.Result{Text: "read"})
 	}
 }
 

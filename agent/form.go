@@ -28,7 +28,7 @@ func (a *loop) fillIn(ctx context.Context) error {
 			return err
 		}
 		a.Record(&journal.Message{Message: a.last()})
-		reply, ok := a.exchange(ctx, model.Request{Tools: a.Tools, NoCalls: true, MaxTokens: a.MaxTokens, Schema: a.Form.Schema})
+		reply, ok := a.ask(ctx, model.Request{Tools: a.Tools, NoCalls: true, MaxTokens: a.MaxTokens, Schema: a.Form.Schema})
 		if !ok {
 			return nil
 		}
@@ -39,6 +39,7 @@ func (a *loop) fillIn(ctx context.Context) error {
 			if err := a.t.Append(model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: "not run: only the final answer is wanted", IsError: true}); err != nil {
 				return err
 			}
+			a.Record(&journal.Message{Message: a.last()})
 		}
 		err := a.Form.Check(reply.Message.Text)
 		if err == nil {

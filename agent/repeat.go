@@ -15,7 +15,9 @@ const (
 	stuckAfter = 5
 )
 
-// repeats counts failures of the same call. A success of that call clears its count.
+// repeats counts failures of the same call. A success of that call clears its count, and a
+// success of any call that may have changed something clears all: a test that failed before
+// an edit is worth running after it.
 type repeats map[[2]string]int
 
 // see takes note of a result. It returns what to tell the model, and whether to give up.
@@ -23,6 +25,9 @@ func (r repeats) see(c model.ToolCall, res tools.Result) (note string, stuck boo
 	key := [2]string{c.Name, c.Args}
 	if !res.IsError {
 		delete(r, key)
+		if res.Acted {
+			clear(r)
+		}
 		return "", false
 	}
 	r[key]++

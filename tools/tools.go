@@ -55,6 +55,7 @@ type Result struct {
 	Text    string   // what the model is shown
 	IsError bool     // the model is told that the call did not do what it asked
 	Command *Command // the command that ran, if one did
+	Acted   bool     // it may have changed something; set by whoever carries out the call
 }
 
 // A Command is the fact that a command ran, for reports.
@@ -115,7 +116,8 @@ type FS interface {
 	WriteFile(name string, data []byte, perm fs.FileMode) error
 }
 
-// Exec runs commands in the workspace, through its box. *sandbox.Box is the one in use.
+// Exec runs commands in the workspace, through its box: a *sandbox.Box, opened at the first
+// command, or a *sandbox.Bare where a person switched boxes off.
 type Exec interface {
 	Run(ctx context.Context, c sandbox.Command) (sandbox.Output, error)
 }

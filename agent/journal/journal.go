@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options configures [Open].
+// Options configures [New].
 type Options struct {
 	Session string           // id, sortable by time; see [NewID]
 	Now     func() time.Time // nil: time.Now
@@ -37,15 +37,16 @@ type Journal struct {
 	mu      sync.Mutex
 	lock    *os.File // nil before the journal is on disk
 	file    *os.File
-	waiting []byte // lines written before it was
+	waiting []byte // lines that are not written yet
 	run     int
 	seqs    map[string]int
 	count   int64 // events appended
 	needed  int64 // the last durable one
-	failed  error
+	failed  error // why the lines wait; nil once they are written
 
 	sync   sync.Mutex // one fsync at a time serves all that wait
 	synced int64      // events known to be on disk; guarded by sync
+	lost   error      // of an fsync: what it was to save may be gone, and stays so
 }
 
 // New returns the session's journal below dir, a folder such as <workspace>/.skein. Call
@@ -59,28 +60,51 @@ func New(dir string, o Options) *Journal {
 }
 
 // begin makes the session's folders (0700), takes its lock and opens its file; a session held
-// by another process is refused.
+// by another process is refused, and so is a folder that is a link to elsewhere.
 func (j *Journal) begin() error {
-	folder := filepath.Join(j.dir, "sessions", j.session)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("open session %s: %w", j.session, err)
+	fail := func(err error) error { return fmt.Errorf("open session %s: %w", j.session, err) }
+	folder := j.dir
+	for _, below := range []string{"", "sessions", j.session} {
+		folder = filepath.Join(folder, below)
+		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return fail(err)
+		}
+		if info, err := os.Lstat(folder); err != nil {
+			return fail(err)
+		} else if !info.IsDir() {
+			return fail(fmt.Errorf("%s is not a folder", folder))
+		}
 	}
 	if err := ignore(j.dir); err != nil {
-		return fmt.Errorf("open session %s: %w", j.session, err)
+		return fail(err)
 	}
-	lock, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("lock session %s: %w", j.session, err)
+		return fail(err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("lock session %s: in use by another process: %w", j.session, err), lock.Close())
+		return errors.Join(fail(fmt.Errorf("in use by another process: %w", err)), lock.Close())
 	}
-	file, err := os.OpenFile(filepath.Join(folder, "journal.jsonl"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(filepath.Join(folder, "journal.jsonl"), os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return errors.Join(fmt.Errorf("open journal of session %s: %w", j.session, err), lock.Close())
+		return errors.Join(fail(err), lock.Close())
+	}
+	// The names must last as long as what is written under them.
+	for _, dir := range []string{folder, filepath.Dir(folder), j.dir, filepath.Dir(j.dir)} {
+		if err := syncFolder(dir); err != nil {
+			return errors.Join(fail(err), file.Close(), lock.Close())
+		}
 	}
 	j.lock, j.file = lock, file
 	return nil
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // ignore keeps the state of sessions out of the project's git, and leaves a file that the
@@ -97,55 +121,65 @@ func ignore(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Append writes an event of an agent. A failure to write is kept and returned by
-// [Journal.Barrier] and Close, so that no effect follows an event that is not on disk.
+// Append adds an event of an agent. Where it cannot be written it waits in memory and is tried
+// again with the next one; the first failure is told to the watcher, and [Journal.Barrier]
+// fails meanwhile, so that no effect follows an event that is not on disk.
 func (j *Journal) Append(agent string, p Payload) {
-	c := p.class()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.append(agent, p)
+	if p.class().durable {
+		j.needed = j.count
+	}
+	if j.file == nil && j.needed == 0 {
+		return // nothing that must last yet
+	}
+	before := j.failed
+	if j.failed = j.write(); j.failed != nil && before == nil {
+		j.append("0", &Notice{
+			Text: "the journal cannot be written, so nothing may be changed: " + j.failed.Error(),
+			Hint: "make room or give access to " + j.dir + "; it is tried again with every event",
+		})
+	}
+}
+
+// append puts an event behind what waits to be written, and tells the watcher.
+func (j *Journal) append(agent string, p Payload) {
 	data, err := json.Marshal(p)
 	if err != nil {
-		f := &Fault{Text: "encode event " + c.kind + ": " + err.Error()}
-		c = f.class()
-		data, _ = json.Marshal(f) // two strings: it cannot fail
+		p = &Fault{Text: "encode event " + p.class().kind + ": " + err.Error()}
+		data, _ = json.Marshal(p) // two strings: it cannot fail
 	}
 	if j.mask != nil {
 		data = j.mask(data)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.seqs[agent]++
 	j.count++
-	e := Event{Session: j.session, Run: j.run, Agent: agent, Seq: j.seqs[agent], Time: j.now(), Kind: c.kind, Data: data}
+	e := Event{Session: j.session, Run: j.run, Agent: agent, Seq: j.seqs[agent], Time: j.now(), Kind: p.class().kind, Data: data}
 	if j.count == 1 {
 		e.Schema = Schema
 	}
-	if c.durable {
-		j.needed = j.count
-	}
-	if err := j.write(e, c.durable); err != nil && j.failed == nil {
-		j.failed = fmt.Errorf("write journal of session %s: %w", j.session, err)
+	if line, err := json.Marshal(e); err == nil { // fails only for what Marshal or a mask made no JSON of
+		j.waiting = append(append(j.waiting, line...), '\n')
 	}
 	if j.watch != nil {
 		j.watch(e)
 	}
 }
 
-func (j *Journal) write(e Event, durable bool) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	j.waiting = append(append(j.waiting, line...), '\n')
+// write brings what waits to the file, which it makes first.
+func (j *Journal) write() error {
 	if j.file == nil {
-		if !durable {
-			return nil
-		}
 		if err := j.begin(); err != nil {
 			return err
 		}
 	}
 	n, err := j.file.Write(j.waiting)
 	j.waiting = j.waiting[:copy(j.waiting, j.waiting[n:])]
-	return err
+	if err != nil {
+		return fmt.Errorf("write journal of session %s: %w", j.session, err)
+	}
+	return nil
 }
 
 // Barrier returns once every durable event appended before the call is on disk. It is called
@@ -157,16 +191,21 @@ func (j *Journal) Barrier() error {
 	if failed != nil {
 		return failed
 	}
+	return j.save(need)
+}
+
+func (j *Journal) save(need int64) error {
 	j.sync.Lock()
 	defer j.sync.Unlock()
-	if j.synced >= need {
-		return nil
+	if j.lost != nil || j.synced >= need {
+		return j.lost
 	}
 	j.mu.Lock()
 	have, file := j.count, j.file
 	j.mu.Unlock()
 	if err := file.Sync(); err != nil {
-		return fmt.Errorf("sync journal of session %s: %w", j.session, err)
+		j.lost = fmt.Errorf("save journal of session %s: %w", j.session, err)
+		return j.lost
 	}
 	j.synced = have
 	return nil
@@ -175,8 +214,21 @@ func (j *Journal) Barrier() error {
 // Close makes everything durable and gives the session's lock back. Nothing may be appended
 // afterwards.
 func (j *Journal) Close() error {
-	if j.file == nil {
-		return j.failed
+	j.mu.Lock()
+	failed, file, all := j.failed, j.file, j.count
+	j.mu.Unlock()
+	if file == nil || failed != nil {
+		return errors.Join(failed, closeAll(j.file, j.lock))
 	}
-	return errors.Join(j.Barrier(), j.file.Close(), j.lock.Close())
+	return errors.Join(j.save(all), closeAll(j.file, j.lock))
+}
+
+func closeAll(files ...*os.File) error {
+	var errs []error
+	for _, f := range files {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,18 +123,65 @@ func TestASessionInUseIsRefused(t *testing.T) {
 	_ = second.Close()
 }
 
-func TestNoEffectAfterAFailedWrite(t *testing.T) {
+func TestAFailedWriteWaits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".skein")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told int
+	j := New(dir, Options{Session: "s1", Watch: func(e Event) {
+		if e.Kind == "notice" {
+			told++
+		}
+	}})
+	j.Append("0", &Reply{Turn: 1})
+	j.Append("0", &Reply{Turn: 2})
+	if err := j.Barrier(); err == nil || told != 1 {
+		t.Errorf("Barrier = %v after %d notices, want an error and one notice", err, told)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	j.Append("0", &Reply{Turn: 3})
+	if err := errors.Join(j.Barrier(), j.Close()); err != nil {
+		t.Errorf("Barrier and Close = %v once the journal can be written", err)
+	}
+	if n := len(lines(t, dir)); n != 4 {
+		t.Errorf("%d lines on disk, want three replies and the notice", n)
+	}
+}
+
+func TestCloseFailsWhereNothingCouldBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	j := New(dir, Options{Session: "s1"})
 	j.Append("0", &Reply{})
-	if err := j.Barrier(); err == nil {
-		t.Error("Barrier = nil where the journal cannot be written")
-	}
 	if err := j.Close(); err == nil {
 		t.Error("Close = nil where the journal cannot be written")
+	}
+}
+
+func TestALinkLeadsNowhere(t *testing.T) {
+	for _, link := range []string{".skein", ".skein/sessions", ".skein/sessions/s1"} {
+		top, elsewhere := t.TempDir(), t.TempDir()
+		path := filepath.Join(top, link)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(elsewhere, path); err != nil {
+			t.Fatal(err)
+		}
+		j := New(filepath.Join(top, ".skein"), Options{Session: "s1"})
+		j.Append("0", &Reply{})
+		if err := j.Barrier(); err == nil || !strings.Contains(err.Error(), "not a folder") {
+			t.Errorf("Barrier through the link %s = %v, want a refusal", link, err)
+		}
+		_ = j.Close()
+		if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+			t.Errorf("behind the link %s there is now %v (%v)", link, left, err)
+		}
 	}
 }
 

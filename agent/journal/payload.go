@@ -33,17 +33,19 @@ type AgentStarted struct {
 	Context   int    `json:"context"`   // messages of its first request
 }
 
-// Message is a message that the harness added to an agent's conversation.
+// Message is a message that the harness added to an agent's conversation. Results of tool
+// calls are not among them unless they differ from their [Result].
 type Message struct {
 	Message model.Message `json:"message"`
 }
 
-// Reply is what the model answered, or why it did not.
+// Reply is what the model answered.
 type Reply struct {
 	Turn    int           `json:"turn"`
 	Message model.Message `json:"message"`
 	Finish  model.Finish  `json:"finish"`
 	Usage   model.Usage   `json:"usage"`
+	Dropped bool          `json:"dropped,omitempty"` // it did not enter the conversation
 }
 
 // Attempt is a model call that failed and is tried again after a wait.
