@@ -3,6 +3,7 @@ package delegate
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // A Brief is what a child is told before its task. Everything in it follows from the
@@ -54,7 +55,7 @@ func (b Brief) Text(d *Delegation) string {
 	s.WriteString(" End with an answer that stands alone: your parent sees nothing else of what you did.\n\n")
 	b.Place.write(&s)
 	for _, t := range d.siblings {
-		fmt.Fprintf(&s, "- another subagent at the same time: %s\n", t)
+		fmt.Fprintf(&s, "- another subagent works on: %s\n", t)
 	}
 	s.WriteString("\nTask:\n")
 	s.WriteString(d.Task.Task)
@@ -95,11 +96,21 @@ func (d *Delegation) Label() string {
 
 // oneLine cuts text to one line of at most 80 characters.
 func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	s = plain(strings.Join(strings.Fields(s), " "))
 	if r := []rune(s); len(r) > 80 {
 		return string(r[:79]) + "…"
 	}
 	return s
+}
+
+// plain takes the characters out that could move a cursor, or pass for the end of a line.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }
 
 func count(n int, what string) string {

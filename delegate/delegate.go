@@ -13,7 +13,6 @@ import (
 	"io"
 	"strings"
 
-	"skein/agent/model"
 	"skein/scheduler"
 	"skein/tools"
 )
@@ -49,7 +48,7 @@ func Spec(m Mode) tools.Spec {
 	return tools.Spec{
 		Name: Name,
 		Description: "Hand a part of the work to a subagent and get its report. Use it for parts that are independent, large, or would fill this conversation with text you do not need. " +
-			"Ask for independent parts in several calls in one reply: they run at the same time, and their changes are merged in the order of your calls. " +
+			"Ask for independent parts in several calls in one reply: they run at the same time, all writers of a reply start from the same state of your tree, and their changes are merged in the order of your calls. " +
 			"Not for a single read or edit that you can do in one call. " +
 			"Write each task concrete and complete in itself, and name the output you want. " + m.sees(),
 		Schema: json.RawMessage(schema),
@@ -71,36 +70,26 @@ type Delegation struct {
 	siblings  []string
 }
 
-// Plan reads all delegations of one reply together, so that each child can be told of its
-// siblings. It returns one entry for each call: nil for other tools and for arguments that
-// cannot be read; [Fault] says why.
-func Plan(calls []model.ToolCall) []*Delegation {
-	plan := make([]*Delegation, len(calls))
-	var all []*Delegation
-	for i, c := range calls {
-		if c.Name != Name {
-			continue
-		}
-		if task, err := parse(c.Args); err == nil {
-			plan[i] = &Delegation{Task: task}
-			all = append(all, plan[i])
-		}
+// Read reads the arguments of a call. The error tells the model what is wrong with them.
+func Read(args string) (*Delegation, error) {
+	t, err := parse(args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w. Its arguments are described by this schema: %s", Name, err, schema)
 	}
+	return &Delegation{Task: t, Index: 1, Of: 1}, nil
+}
+
+// Gather tells the delegations of one reply, in request order, of each other. Refused ones
+// are not among them.
+func Gather(all []*Delegation) {
 	for i, d := range all {
-		d.Index, d.Of = i+1, len(all)
+		d.Index, d.Of, d.siblings = i+1, len(all), nil
 		for j, s := range all {
 			if j != i {
 				d.siblings = append(d.siblings, s.Label())
 			}
 		}
 	}
-	return plan
-}
-
-// Fault tells the model what is wrong with arguments that [Plan] could not read.
-func Fault(args string) string {
-	_, err := parse(args)
-	return fmt.Sprintf("%s: %v. Its arguments are described by this schema: %s", Name, err, schema)
 }
 
 func parse(args string) (Task, error) {

@@ -26,7 +26,7 @@ type Report struct {
 	Label     string
 	Child     string // ordinal
 	Stop      string // how the child ended: completed, max-turns, …, or "refused"
-	Cause     string // in words, for every stop but completed
+	Cause     string // in words that follow from replies and files, "" when it completed
 	Turns     int
 	Calls     int // tool calls it made
 
@@ -34,25 +34,29 @@ type Report struct {
 	Files          []string // that it changed
 	Added, Removed int      // lines
 	Conflicts      []string // path and kind, one line each
+	Hunks          string   // the child's diff of the conflicting files
 	Left           []string // changed files that were not taken, with the reason
-	WhyKept        string
-	Lost           string // why its changes could neither be merged nor kept, "" otherwise
+	Why            string   // it was not merged, in words like those of Cause
 
 	Commands []tools.Command
 	Denied   int
 	Answer   string
 
+	// What only people are shown: it depends on this machine and this time.
+	Detail  string // the errors behind Cause and Why
+	Show    string // a command that shows what was kept
 	Elapsed time.Duration
 	Usage   model.Usage
 }
 
 // Failed reports whether the parent must be told that the task was not done.
 func (r Report) Failed() bool {
-	return r.Stop != "completed" || r.Change == Conflict || r.Change == Kept || r.Lost != ""
+	return r.Stop != "completed" || r.Change == Conflict || r.Change == Kept
 }
 
 // Model is the text of the parent's tool result: the evidence envelope, written by the
-// harness, then the child's answer.
+// harness, then, behind a line of its own, the child's answer. Names that come from files
+// or from the child cannot pass for a line of the envelope.
 func (r Report) Model() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "child %d of %d %q · %s", r.Index, r.Of, r.Label, r.Stop)
@@ -68,35 +72,39 @@ func (r Report) Model() string {
 	b.WriteByte('\n')
 	r.change(&b)
 	r.evidence(&b)
-	b.WriteString(r.Answer)
-	return strings.TrimRight(b.String(), "\n")
+	if answer := strings.TrimSpace(r.Answer); answer != "" {
+		b.WriteString("answer:\n" + answer)
+	} else {
+		b.WriteString("it gave no answer")
+	}
+	return b.String()
 }
 
 func (r Report) change(b *strings.Builder) {
-	if r.Lost != "" {
-		fmt.Fprintf(b, "its changes could not be brought back: %s\n", r.Lost)
-	}
 	switch r.Change {
 	case "", InPlace:
 	case NoChange:
 		b.WriteString("no changes\n")
 	default:
-		fmt.Fprintf(b, "%s · %s · +%d −%d · %s\n", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(r.Files))
+		fmt.Fprintf(b, "%s · %s · +%d −%d · %s\n", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(b, "conflict: %s\n", c)
+		fmt.Fprintf(b, "conflict: %s\n", tools.Show(c))
 	}
-	if r.Change == Conflict {
-		b.WriteString("nothing of this change was merged; the tree is as it was before it.\n")
-	}
-	if r.Change == Kept {
-		fmt.Fprintf(b, "not merged: %s\n", r.WhyKept)
+	if r.Why != "" {
+		fmt.Fprintf(b, "not merged: %s\n", oneLine(r.Why))
 	}
 	if r.Change == Conflict || r.Change == Kept {
-		fmt.Fprintf(b, "kept: as %s; do the work again from the present tree, or ask the user\n", r.Child)
+		fmt.Fprintf(b, "nothing of this change is in the tree; it is kept as %s. Do the work again from the tree as it is now, or leave it to the user\n", r.Child)
 	}
 	for _, l := range r.Left {
-		fmt.Fprintf(b, "left out: %s\n", l)
+		fmt.Fprintf(b, "left out: %s\n", tools.Show(l))
+	}
+	if r.Hunks != "" {
+		b.WriteString("its diff of the conflicting files:\n")
+		for line := range strings.Lines(cut(r.Hunks)) {
+			b.WriteString("| " + plain(strings.TrimRight(line, "\r\n")) + "\n")
+		}
 	}
 }
 
@@ -109,7 +117,7 @@ func (r Report) evidence(b *strings.Builder) {
 			if c.Killed != "" {
 				end = c.Killed
 			}
-			lines = append(lines, fmt.Sprintf("%s (%s)", oneLine(c.Line), end))
+			lines = append(lines, fmt.Sprintf("%s (%s)", tools.Show(oneLine(c.Line)), end))
 		}
 		parts = append(parts, "commands: "+list(lines))
 	}
@@ -121,18 +129,54 @@ func (r Report) evidence(b *strings.Builder) {
 	}
 }
 
-// People is the line a person is shown.
+// People is what a person is shown, in one line.
 func (r Report) People() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q %s", r.Child, r.Label, r.Stop)
-	switch r.Change {
-	case "", NoChange, InPlace:
-	default:
-		fmt.Fprintf(&b, ", %s %s +%d −%d", r.Change, count(len(r.Files), "file"), r.Added, r.Removed)
+	b.WriteString(r.Stop)
+	if r.Cause != "" {
+		fmt.Fprintf(&b, " (%s)", oneLine(r.Cause))
 	}
-	fmt.Fprintf(&b, ", %s, %.1f s, %s in (%s cached), %s out", count(r.Turns, "turn"), r.Elapsed.Seconds(),
-		r.Usage.Prompt(), r.Usage.CacheRead, r.Usage.Output)
+	switch r.Change {
+	case "":
+	case NoChange, InPlace:
+		fmt.Fprintf(&b, ", %s", strings.Replace(r.Change, "none", "no changes", 1))
+	default:
+		fmt.Fprintf(&b, ", %s: %s, +%d -%d: %s", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+	}
+	if len(r.Conflicts) > 0 {
+		fmt.Fprintf(&b, "; conflicts: %s", list(shown(r.Conflicts)))
+	}
+	if r.Why != "" {
+		fmt.Fprintf(&b, "; not merged: %s", oneLine(r.Why))
+	}
+	if r.Detail != "" {
+		fmt.Fprintf(&b, "; %s", plain(strings.Join(strings.Fields(r.Detail), " ")))
+	}
+	if len(r.Left) > 0 {
+		fmt.Fprintf(&b, "; left out: %s", list(shown(r.Left)))
+	}
 	return b.String()
+}
+
+// shown makes names of files safe to stand in a line.
+func shown(names []string) []string {
+	safe := make([]string, len(names))
+	for i, n := range names {
+		safe[i] = tools.Show(n)
+	}
+	return safe
+}
+
+// hunkBytes is how much of a diff a report carries.
+const hunkBytes = 4000
+
+// cut shortens a diff at a line's end.
+func cut(diff string) string {
+	if len(diff) <= hunkBytes {
+		return strings.TrimSuffix(diff, "\n") + "\n"
+	}
+	head := diff[:strings.LastIndexByte(diff[:hunkBytes], '\n')+1]
+	return head + fmt.Sprintf("… %d bytes more\n", len(diff)-len(head))
 }
 
 // list joins names, the first ten of them.
