@@ -50,6 +50,7 @@ type Options struct {
 	Mask        *mask.Mask                  // hides secrets in tool results and in the journal; nil hides nothing
 
 	Session string              // id of the session; "" makes one
+	Date    time.Time           // that models are told; zero: of Now. A replay gives the recorded one
 	Now     func() time.Time    // nil: time.Now
 	Watch   func(journal.Event) // told of every event, in journal order, one at a time
 }
@@ -80,6 +81,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Date.IsZero() {
+		o.Date = o.Now()
 	}
 	if o.Session == "" {
 		o.Session = journal.NewID(o.Now())

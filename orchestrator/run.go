@@ -177,7 +177,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access})
-	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Now()}
+	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {
 		env.Shell = "bash"
 	}
