@@ -97,7 +97,7 @@ func (w *walk) run(mode lookupMode) (base string, err error) {
 		}
 		info, err := w.dir().Lstat(step)
 		switch {
-		case err == nil && info.Mode()&fs.ModeSymlink != 0 && !(last && mode == noFollow):
+		case err == nil && info.Mode()&fs.ModeSymlink != 0 && (!last || mode != noFollow):
 			err = w.link(step)
 		case last:
 			return step, nil
@@ -169,7 +169,7 @@ func (w *walk) link(name string) error {
 
 // make makes a folder on the way to a file that is going to be written.
 func (w *walk) make(name string) error {
-	if err := w.files.mayWrite(joined(w.done, name)); err != nil {
+	if err := w.files.mayChange(joined(w.done, name)); err != nil {
 		return err
 	}
 	if err := w.dir().Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

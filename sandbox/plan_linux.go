@@ -34,7 +34,11 @@ func planFor(p Policy) (plan, error) {
 	}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
-	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable})
+	whole := p.Scope == "."
+	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable && whole})
+	if p.Writable && !whole {
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(p.Workspace, p.Scope)), Target: boxinit.Raw(filepath.Join(view, p.Scope)), Writable: true})
+	}
 	if err := gitMount(p, view, add); err != nil {
 		return none, err
 	}

@@ -35,6 +35,9 @@ type Policy struct {
 	View string
 	// Writable says that the workspace may be changed.
 	Writable bool
+	// Scope is the folder, relative to the workspace, that alone may then be changed, ""
+	// for all of it. GitDir stays writable.
+	Scope string
 	// GitDir is a git directory of the host, shown at View/.git and writable iff Writable
 	// is set. When it is "", what stands at .git of the workspace is never writable.
 	GitDir string
@@ -136,8 +139,24 @@ func (p Policy) checked() (Policy, error) {
 	if !filepath.IsAbs(p.View) {
 		return p, &policyError{fmt.Errorf("view %s is relative", p.View), "name an absolute path"}
 	}
-	p.Workspace, p.View = work, filepath.Clean(p.View)
-	return p, nil
+	p.Workspace, p.View, p.Scope = work, filepath.Clean(p.View), filepath.Clean(p.Scope)
+	return p, p.checkScope()
+}
+
+// checkScope refuses a scope that is, or once was, somewhere else than its name says.
+func (p Policy) checkScope() error {
+	if !filepath.IsLocal(p.Scope) {
+		return &policyError{fmt.Errorf("scope %s leaves the workspace", p.Scope), "name a folder below the workspace"}
+	}
+	named := filepath.Join(p.Workspace, p.Scope)
+	found, err := resolve(named)
+	if err != nil {
+		return &policyError{fmt.Errorf("scope: %w", err), "name a folder that exists"}
+	}
+	if info, err := os.Stat(found); err != nil || !info.IsDir() || found != named {
+		return &policyError{fmt.Errorf("scope %s is not a folder, or lies behind a symbolic link", p.Scope), "name the folder itself"}
+	}
+	return nil
 }
 
 // resolve makes a path absolute and free of symbolic links.

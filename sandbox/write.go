@@ -30,7 +30,7 @@ func (f *Files) writeFile(name string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	defer at.close()
-	if err := f.mayWrite(at.path()); err != nil {
+	if err := f.mayChange(at.path()); err != nil {
 		return err
 	}
 	old, err := at.dir.Lstat(at.base)
@@ -56,6 +56,17 @@ func (f *Files) mayWrite(name string) error {
 		if slices.ContainsFunc(closed, func(c string) bool { return strings.EqualFold(c, e) }) {
 			return &refusal{"nothing below " + e + " may be written", "write somewhere else", fs.ErrPermission}
 		}
+	}
+	return nil
+}
+
+// mayChange is mayWrite for a name that was followed to its place.
+func (f *Files) mayChange(place string) error {
+	if err := f.mayWrite(place); err != nil {
+		return err
+	}
+	if f.scope != "." && !within(place, f.scope) {
+		return &refusal{"only " + f.scope + " may be changed here", "report what should be changed elsewhere instead", fs.ErrPermission}
 	}
 	return nil
 }
