@@ -13,7 +13,7 @@ import (
 func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !t.copied {
+	if t.copy == nil {
 		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
 			return err
 		}
@@ -71,9 +71,10 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name string) (string, error)
 	return ref, nil
 }
 
-// Diff is the unified diff between two commits.
-func (r *Repo) Diff(ctx context.Context, from, to string) (string, error) {
-	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to)
+// Diff is the unified diff between two commits: of all files, or of these.
+func (r *Repo) Diff(ctx context.Context, from, to string, paths ...string) (string, error) {
+	args := []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to, "--"}
+	out, err := r.git.run(ctx, r.ours(), nil, append(args, paths...)...)
 	if err != nil {
 		return "", fmt.Errorf("diff: %w", err)
 	}
