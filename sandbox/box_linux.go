@@ -201,6 +201,13 @@ func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply
 	return r, killed, err
 }
 
+// Planted lists what somebody outside could obey and what was not there when the box was
+// opened: a git directory in a folder that was, or a file of a hidden name. Paths are
+// slash-separated and relative to the workspace. Whoever runs git in the workspace outside
+// of a box looks here first, and the user is told; nothing is removed, since it may be the
+// user who made it in the meantime. It may be called at any time, after Close too.
+func (b *Box) Planted() []string { return b.plan.planted() }
+
 func (b *Box) expect(id int64) <-chan boxinit.Reply {
 	call := make(chan boxinit.Reply, 1)
 	b.mu.Lock()

@@ -22,6 +22,9 @@ func Open(_ context.Context, p Policy) (*Box, error) {
 // Run is never reached.
 func (b *Box) Run(context.Context, Command) (Output, error) { return Output{}, ErrNoBox }
 
+// Planted lists nothing.
+func (b *Box) Planted() []string { return nil }
+
 // Close does nothing.
 func (b *Box) Close() error { return nil }
 

@@ -19,6 +19,7 @@ type plan struct {
 	spec boxinit.Spec
 	view string
 	env  []string
+	guard
 }
 
 // planFor works out how to build the box of a checked policy.
@@ -51,9 +52,13 @@ func planFor(p Policy) (plan, error) {
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
+	guard, err := guardFor(p, view, &spec)
+	if err != nil {
+		return none, err
+	}
 	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
-	return plan{spec: spec, view: view, env: environment(p)}, nil
+	return plan{spec: spec, view: view, env: environment(p), guard: guard}, nil
 }
 
 // viewOf is where the workspace is shown: a path that exists, or one below the box's own
@@ -118,26 +123,18 @@ func identity(workspace string) (uid, gid int, other bool, err error) {
 	return int(stat.Uid), int(stat.Gid), true, nil
 }
 
-// gitMount shows the git directory. The user's own is closed to commands: hooks and
-// configuration in it are run outside of any box.
+// gitMount shows a git directory of the workspace's own. The user's is closed to commands,
+// see [guard]: hooks and configuration in it are run outside of any box.
 func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
-	target, inside := filepath.Join(view, ".git"), filepath.Join(p.Workspace, ".git")
-	if p.GitDir != "" {
-		source, err := resolve(p.GitDir)
-		if err != nil {
-			return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
-		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(target), Writable: p.Writable})
+	if p.GitDir == "" {
 		return nil
 	}
-	if !p.Writable {
-		return nil // read-only with the rest
+	source, err := resolve(p.GitDir)
+	if err != nil {
+		return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
 	}
-	exists, err := fixed(inside)
-	if err == nil && exists {
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(inside), Target: boxinit.Raw(target)})
-	}
-	return err
+	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(filepath.Join(view, ".git")), Writable: p.Writable})
+	return nil
 }
 
 // fixed reports whether path exists, and refuses a symbolic link: a command could put

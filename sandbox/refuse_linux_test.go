@@ -15,6 +15,7 @@ func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	linked := t.TempDir()
 	link(t, dir, filepath.Join(linked, ".git"))
+	link(t, dir, filepath.Join(linked, "soft"))
 	write(t, filepath.Join(dir, "file"), "")
 	state := t.TempDir()
 	link(t, dir, filepath.Join(state, ".skein"))
@@ -34,7 +35,9 @@ func TestOpenRefuses(t *testing.T) {
 		{sandbox.Policy{Workspace: dir, Scope: "/etc"}, "leaves the workspace"},
 		{sandbox.Policy{Workspace: dir, Scope: "absent"}, "no such file"},
 		{sandbox.Policy{Workspace: dir, Scope: "file"}, "not a folder"},
-		{sandbox.Policy{Workspace: linked, Writable: true, Scope: ".git"}, "symbolic link"},
+		{sandbox.Policy{Workspace: linked, Writable: true, Scope: "soft"}, "symbolic link"},
+		{sandbox.Policy{Workspace: linked, Writable: true, Scope: ".git"}, "ever writable"},
+		{sandbox.Policy{Workspace: linked + "/..", Writable: true}, "symbolic link"},
 		{sandbox.Policy{Workspace: dir, Hidden: []string{"../x"}}, "leaves the workspace"},
 		{sandbox.Policy{Workspace: dir, Hidden: []string{"."}}, "covers"},
 		{sandbox.Policy{Workspace: dir, ReadOnly: []sandbox.Mount{{Host: dir, Path: filepath.Dir(dir)}}}, "cover the workspace"},

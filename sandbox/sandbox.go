@@ -8,6 +8,11 @@
 //
 // One tier so far: Linux namespaces, with a small init of ours as pid 1 (package boxinit).
 //
+// Not held: a command that may write a folder without a git directory can make one there,
+// with hooks and filters that run outside when somebody uses git; [Box.Planted] tells. Git
+// directories that lie deep in a large writable tree, beyond its first 5,000 files and
+// folders, or in node_modules, are neither found nor closed.
+//
 // Non-goals: virtual machines; containers with a root file system of their own.
 package sandbox
 
@@ -39,7 +44,7 @@ type Policy struct {
 	// for all of it. GitDir stays writable.
 	Scope string
 	// GitDir is a git directory of the host, shown at View/.git and writable iff Writable
-	// is set. When it is "", what stands at .git of the workspace is never writable.
+	// is set. Others, at .git of the workspace or below, are never writable.
 	GitDir string
 	// ReadOnly lists what else must be visible, such as object stores.
 	ReadOnly []Mount
@@ -145,6 +150,11 @@ func (p Policy) checked() (Policy, error) {
 
 // checkScope refuses a scope that is, or once was, somewhere else than its name says.
 func (p Policy) checkScope() error {
+	for e := range strings.SplitSeq(filepath.ToSlash(p.Scope), "/") {
+		if slices.Contains(closed, e) {
+			return &policyError{fmt.Errorf("scope %s lies in %s, where nothing is ever writable", p.Scope, e), "name another folder"}
+		}
+	}
 	if !filepath.IsLocal(p.Scope) {
 		return &policyError{fmt.Errorf("scope %s leaves the workspace", p.Scope), "name a folder below the workspace"}
 	}
