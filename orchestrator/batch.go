@@ -15,16 +15,26 @@ import (
 	"skein/tools/gate"
 )
 
-// A batch is all calls of one reply. Jobs write only their own entry of results; everything
+// A batch is all calls of one reply. Jobs write only their own entry of outcomes; everything
 // else is touched by the goroutine of the agent that asked, before the jobs start, when they
 // settle, or after they ended.
 type batch struct {
 	*node
-	before  []model.Message // the conversation up to the reply that asked
-	calls   []model.ToolCall
-	results []tools.Result
-	names   map[*delegate.Delegation]string // ordinals of the children
-	base    base
+	before   []model.Message // the conversation up to the reply that asked
+	calls    []model.ToolCall
+	outcomes []outcome
+	recorded int // results recorded so far
+	children map[*delegate.Delegation]*child
+	base     base
+}
+
+// An outcome is what became of one call.
+type outcome struct {
+	result tools.Result
+	denied bool  // by the gate or by a person
+	failed error // the harness failed; the result says so
+	ended  bool  // the job ended by itself: the result stands
+	child  *child
 }
 
 // batch carries out the calls of one reply; it is the agent's [agent.Batch].
@@ -32,32 +42,42 @@ func (n *node) batch(ctx context.Context, calls []model.ToolCall) ([]tools.Resul
 	n.reads.Next()
 	talk := n.talk.Messages()
 	b := &batch{
-		node: n, before: talk[:len(talk)-1], calls: calls, results: make([]tools.Result, len(calls)),
-		names: map[*delegate.Delegation]string{},
+		node: n, before: talk[:len(talk)-1], calls: calls, outcomes: make([]outcome, len(calls)),
+		children: map[*delegate.Delegation]*child{},
 	}
-	plan := delegate.Plan(calls)
 	jobs := make([]scheduler.Job, len(calls))
 	for i := range calls {
-		jobs[i] = b.job(i, plan[i])
+		jobs[i] = b.job(i)
+	}
+	if b.announce() {
+		// Waiting for children is not the agent's own time.
+		defer n.clock.wait()()
 	}
 	errs := n.run.sched.Do(ctx, jobs)
-	for i, err := range errs {
-		if fault := b.fault(ctx, i, err); fault != nil {
-			return b.results, fault
+	b.recordUpTo(ctx, len(calls))
+	results := make([]tools.Result, len(calls))
+	var failed error
+	for i, o := range b.outcomes {
+		results[i] = o.result
+		var p *scheduler.PanicError
+		if errors.As(errs[i], &p) {
+			b.record(&journal.Fault{Text: p.Error(), Stack: string(p.Stack)})
+		} else if failed == nil && o.failed != nil {
+			failed = fmt.Errorf("carry out %s of agent %s: %w", calls[i].Name, n.ordinal, o.failed)
 		}
 	}
 	n.calls += len(calls)
-	return b.results, nil
+	return results, failed
 }
 
 // job turns a call into a job. What must not run becomes a job that only settles its result,
 // so that results are recorded in request order whatever they are.
-func (b *batch) job(i int, d *delegate.Delegation) scheduler.Job {
+func (b *batch) job(i int) scheduler.Job {
 	call := b.calls[i]
 	tool, offered := b.tools[call.Name]
 	switch {
 	case call.Name == delegate.Name && b.run.delegates():
-		return b.delegation(i, d)
+		return b.delegation(i)
 	case !offered:
 		return b.refuse(i, scheduler.Execute, "invalid", fmt.Sprintf("unknown tool %q: it was not offered. Use one of: %s", call.Name, strings.Join(b.run.names(), ", ")))
 	}
@@ -75,53 +95,76 @@ func (b *batch) job(i int, d *delegate.Delegation) scheduler.Job {
 	b.note(i, effect, string(decision.Verdict), decision.Reason)
 	return scheduler.Job{
 		Effect: effect,
-		Run:    func(ctx context.Context) error { return b.carryOut(ctx, i, tool, effect, decision) },
-		Settle: func(context.Context) error { b.settled(i); return nil },
+		Run:    func(ctx context.Context) error { b.carryOut(ctx, i, tool, effect, decision); return nil },
+		Settle: b.settle(i),
 	}
-}
-
-// carryOut asks if it must, and runs the tool.
-func (b *batch) carryOut(ctx context.Context, i int, tool tools.Tool, effect scheduler.Effect, decision gate.Decision) error {
-	args := json.RawMessage(b.calls[i].Args)
-	if decision.Verdict == gate.Ask {
-		detail := b.calls[i].Args
-		if p, ok := tool.(tools.Previewer); ok {
-			text, err := p.Preview(ctx, b.place.ws, args)
-			if err != nil { // the call would fail: nobody needs to be asked
-				b.results[i] = tools.Failed(b.calls[i].Name, err)
-				return nil
-			}
-			detail = text
-		}
-		ok, why := b.run.ask(ctx, b.ordinal, gate.Question{Agent: b.ordinal, Tool: tool.Spec().Name, Purpose: effect.String(), Detail: detail, Dir: b.place.ws.Path})
-		if !ok {
-			b.results[i] = tools.Fail(why)
-			b.denied++
-			return nil
-		}
-	}
-	if effect != scheduler.Read {
-		if err := b.run.journal.Barrier(); err != nil {
-			return err
-		}
-	}
-	var err error
-	b.results[i], err = tool.Run(ctx, b.place.ws, args)
-	return err
 }
 
 // refuse makes a job that only gives a result.
 func (b *batch) refuse(i int, effect scheduler.Effect, decision, text string) scheduler.Job {
 	b.note(i, effect, decision, text)
-	b.results[i] = tools.Fail(text)
-	if decision == "deny" {
-		b.denied++
-	}
+	b.outcomes[i] = outcome{result: tools.Fail(text), denied: decision == "deny"}
 	return scheduler.Job{
 		Effect: scheduler.Read, // it touches nothing: siblings need not wait
 		Run:    func(context.Context) error { return nil },
-		Settle: func(context.Context) error { b.settled(i); return nil },
+		Settle: b.settle(i),
 	}
+}
+
+// settle makes the step that records a call's result.
+func (b *batch) settle(i int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		b.outcomes[i].ended = true
+		b.recordUpTo(ctx, i+1)
+		return nil
+	}
+}
+
+// carryOut asks if it must, and runs the tool.
+func (b *batch) carryOut(ctx context.Context, i int, tool tools.Tool, effect scheduler.Effect, decision gate.Decision) {
+	o, call := &b.outcomes[i], b.calls[i]
+	args := json.RawMessage(call.Args)
+	if decision.Verdict == gate.Ask {
+		detail := call.Args
+		if p, ok := tool.(tools.Previewer); ok {
+			text, err := p.Preview(ctx, b.place.ws, args)
+			if err != nil { // the call would fail: nobody needs to be asked
+				o.result = tools.Failed(call.Name, err)
+				return
+			}
+			detail = text
+		}
+		ok, why := b.ask(ctx, gate.Question{Agent: b.ordinal, Tool: call.Name, Purpose: effect.String(), Detail: detail, Dir: b.place.ws.Path})
+		if !ok {
+			o.result, o.denied = tools.Fail(why), true
+			return
+		}
+	}
+	acts := effect != scheduler.Read && b.policy.Access != gate.ReadOnly && !b.policy.Reader
+	if acts {
+		if err := b.run.journal.Barrier(); err != nil {
+			o.result = tools.Fail(call.Name + ": not run: " + unsaved)
+			return
+		}
+	}
+	r, err := tool.Run(ctx, b.place.ws, args)
+	switch {
+	case err == nil:
+		r.Acted = acts
+		o.result = r
+	case ctx.Err() != nil:
+		o.result = tools.Fail(unfinished(ctx, call.Name))
+	default:
+		o.result, o.failed = tools.Fail(call.Name+": the harness failed"), err
+	}
+}
+
+// unsaved is why nothing may change while the journal cannot be written.
+const unsaved = "the session's journal cannot be saved, and nothing may be changed that is not in it. Tell the user"
+
+// unfinished tells that a call did not come to its end.
+func unfinished(ctx context.Context, name string) string {
+	return name + ": not finished: " + context.Cause(ctx).Error()
 }
 
 // note records a call and what was decided on it.
@@ -130,37 +173,32 @@ func (b *batch) note(i int, effect scheduler.Effect, decision, reason string) {
 	b.record(&journal.Call{ID: c.ID, Tool: c.Name, Args: c.Args, Effect: effect.String(), Decision: decision, Reason: reason})
 }
 
-// settled records a result, which holds none of the secrets that the harness knows from here
-// on: not in the journal, and not in what the model is shown.
-func (b *batch) settled(i int) {
-	if m := b.run.o.Mask; m != nil {
-		b.results[i].Text = m.Known(b.results[i].Text)
+// recordUpTo records the results of the first n calls, in request order. A call before them
+// whose job has not settled by then never will: it panicked, or the batch ended before it.
+// From here on a result holds none of the secrets that the harness knows.
+func (b *batch) recordUpTo(ctx context.Context, n int) {
+	for ; b.recorded < n; b.recorded++ {
+		o, c := &b.outcomes[b.recorded], b.calls[b.recorded]
+		if !o.ended {
+			o.result = tools.Fail(c.Name + ": the harness failed on this call; its effects are unknown, check before you repeat it")
+			if ctx.Err() != nil {
+				o.result = tools.Fail(unfinished(ctx, c.Name))
+			}
+			if o.child != nil {
+				b.neverRan(ctx, o.child)
+			}
+		}
+		if m := b.run.o.Mask; m != nil {
+			o.result.Text = m.Known(o.result.Text)
+		}
+		e := &journal.Result{ID: c.ID, Tool: c.Name, OK: !o.result.IsError, Text: o.result.Text}
+		if r := o.result.Command; r != nil {
+			e.Command, e.Exit = r.Line, r.Exit
+			b.commands = append(b.commands, *r)
+		}
+		if o.denied {
+			b.denied++
+		}
+		b.record(e)
 	}
-	r, c := b.results[i], b.calls[i]
-	e := &journal.Result{ID: c.ID, Tool: c.Name, OK: !r.IsError, Text: r.Text}
-	if r.Command != nil {
-		e.Command, e.Exit = r.Command.Line, r.Command.Exit
-		b.commands = append(b.commands, *r.Command)
-	}
-	b.record(e)
-}
-
-// fault makes a result of a job's error. It returns the error only if the run cannot go on.
-func (b *batch) fault(ctx context.Context, i int, err error) error {
-	var p *scheduler.PanicError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &p):
-		b.record(&journal.Fault{Text: p.Error(), Stack: string(p.Stack)})
-		b.results[i] = tools.Fail(fmt.Sprintf("%s: the harness failed on this call (%v); its effects are unknown, check before repeating it", b.calls[i].Name, p.Value))
-	case ctx.Err() != nil:
-		b.results[i] = tools.Fail(b.calls[i].Name + ": not finished: " + context.Cause(ctx).Error())
-	default:
-		b.results[i] = tools.Fail(b.calls[i].Name + ": " + err.Error())
-		b.settled(i)
-		return fmt.Errorf("carry out %s of agent %s: %w", b.calls[i].Name, b.ordinal, err)
-	}
-	b.settled(i)
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"skein/agent"
@@ -23,31 +24,53 @@ import (
 // changed, keeping it, removing its copy.
 const settleTime = time.Minute
 
+// A child is a node that works for another one.
+type child struct {
+	*node  // nil until it has a place
+	name   string
+	d      *delegate.Delegation
+	copy   *worktree.Copy // nil for readers and in place
+	change worktree.Change
+	unread error // why the change could not be collected
+	out    agent.Outcome
+	detail string // the error behind the outcome's cause, for people
+
+	started time.Time
+	elapsed time.Duration
+}
+
 // base is the snapshot that all writers of a batch start from, made when the first one
 // starts, and the commit that holds what was merged of them so far.
 type base struct {
-	once sync.Once
+	mu   sync.Mutex
+	done bool
 	snap worktree.Snapshot
 	err  error
 	onto string // touched while settling only
 }
 
 func (b *batch) snapshot(ctx context.Context) (worktree.Snapshot, error) {
-	b.base.once.Do(func() {
-		b.base.snap, b.base.err = b.place.tree.Snapshot(ctx)
-		b.base.onto = b.base.snap.Commit
-		if b.base.err == nil {
-			s := b.base.snap
-			b.record(&journal.Snapshot{Commit: s.Commit, Branch: s.Branch, Uncommitted: s.Uncommitted, Left: lefts(s.Left)})
-		}
-	})
-	return b.base.snap, b.base.err
+	b.base.mu.Lock()
+	defer b.base.mu.Unlock()
+	if b.base.done {
+		return b.base.snap, b.base.err
+	}
+	s, err := b.place.tree.Snapshot(ctx)
+	if err != nil && ctx.Err() != nil {
+		return s, err // this child's time was up; its siblings may still have theirs
+	}
+	b.base.done, b.base.snap, b.base.err, b.base.onto = true, s, err, s.Commit
+	if err == nil {
+		b.record(&journal.Snapshot{Commit: s.Commit, Branch: s.Branch, Uncommitted: s.Uncommitted, Left: lefts(s.Left)})
+	}
+	return s, err
 }
 
 // delegation turns a delegate_task call into a job, or refuses it.
-func (b *batch) delegation(i int, d *delegate.Delegation) scheduler.Job {
-	if d == nil {
-		return b.refuse(i, scheduler.Read, "invalid", delegate.Fault(b.calls[i].Args))
+func (b *batch) delegation(i int) scheduler.Job {
+	d, err := delegate.Read(b.calls[i].Args)
+	if err != nil {
+		return b.refuse(i, scheduler.Read, "invalid", err.Error())
 	}
 	effect := scheduler.Read
 	if d.Access == delegate.Writing {
@@ -69,71 +92,132 @@ func (b *batch) delegation(i int, d *delegate.Delegation) scheduler.Job {
 		return b.refuse(i, effect, "deny", fmt.Sprintf("child limit reached: this run may have %d subagents. Do the task yourself.", b.run.o.MaxChildren))
 	}
 	b.note(i, effect, "allow", "")
-	b.names[d] = b.nextChild()
-	b.run.journal.Append(b.names[d], &journal.AgentQueued{Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
-	job := d.Job(b, effect, &b.results[i])
-	settle := job.Settle
+	c := &child{name: b.nextChild(), d: d}
+	b.children[d], b.outcomes[i].child = c, c
+	job := d.Job(b, effect, &b.outcomes[i].result)
+	report, record := job.Settle, b.settle(i)
 	job.Settle = func(ctx context.Context) error {
-		if err := settle(ctx); err != nil {
-			return err
+		if err := report(ctx); err != nil {
+			b.outcomes[i].result.Text, b.outcomes[i].result.IsError = "the harness failed while it settled this child", true
+			b.outcomes[i].failed = err
 		}
-		b.settled(i)
-		return nil
+		return record(ctx)
 	}
 	return job
 }
 
-// A child is a node that works for another one.
-type child struct {
-	*node
-	d       *delegate.Delegation
-	copy    *worktree.Copy // nil for readers and in place
-	change  worktree.Change
-	lost    error // why the change could not be collected
-	out     agent.Outcome
-	started time.Time
-	elapsed time.Duration
+// announce tells the delegations of the batch of each other, and everybody of the children.
+// It reports whether there are any.
+func (b *batch) announce() bool {
+	var all []*delegate.Delegation
+	for _, o := range b.outcomes {
+		if o.child != nil {
+			all = append(all, o.child.d)
+		}
+	}
+	delegate.Gather(all)
+	for _, d := range all {
+		b.run.journal.Append(b.children[d].name, &journal.AgentQueued{Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
+	}
+	return len(all) > 0
 }
 
-// RunChild implements [delegate.Runner]. Its ctx carries the child's slot.
+// RunChild implements [delegate.Runner]. Its ctx carries the child's slot. Whatever becomes
+// of the child, a panic included, is the child's own outcome, and what it changed is
+// collected.
 func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(context.Context) (delegate.Report, error), error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.run.o.ChildTime, agent.ErrTimeout)
+	c := b.children[d]
+	ctx, clock, stop := startClock(ctx, b.run.o.ChildTime)
+	defer stop()
+	c.started = b.run.o.Now()
+	b.run.contain(ctx, c, func(ctx context.Context) error { return b.live(ctx, c, clock) })
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	c := &child{d: d, started: b.run.o.Now()}
-	where, err := b.settleIn(ctx, d, c)
-	if err != nil {
-		// Not being able to isolate a child is that child's failure, not the run's.
-		return func(context.Context) (delegate.Report, error) { return b.report(c, "refused", err.Error()), nil }, nil
-	}
-	err = b.live(ctx, c, where)
+	b.run.contain(after, c, func(ctx context.Context) error { return c.collect(ctx) })
 	c.elapsed = b.run.since(c.started)
-	if err != nil {
-		return nil, err
-	}
 	return func(ctx context.Context) (delegate.Report, error) { return b.finish(ctx, c) }, nil
 }
 
-// settleIn gives the child its place and makes its node.
-func (b *batch) settleIn(ctx context.Context, d *delegate.Delegation, c *child) (delegate.Place, error) {
+// contain runs a part of a child's life; an error or a panic becomes its outcome.
+func (r *run) contain(ctx context.Context, c *child, f func(context.Context) error) {
+	err := r.sched.Do(ctx, []scheduler.Job{{Effect: scheduler.Read, Run: f}})[0]
+	var p *scheduler.PanicError
+	var refused *refusal
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &p):
+		r.journal.Append(c.name, &journal.Fault{Text: p.Error(), Stack: string(p.Stack)})
+		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
+	case errors.Is(context.Cause(ctx), agent.ErrTimeout):
+		c.out.Stop, c.out.Cause = agent.Timeout, agent.ErrTimeout.Error()
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled"
+	case errors.As(err, &refused):
+		c.out.Stop, c.out.Cause = "refused", refused.Error()
+	default:
+		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
+	}
+	c.detail = err.Error()
+}
+
+// A refusal is a child that could not be given a place. Not being able to isolate a child is
+// that child's failure, not the run's.
+type refusal struct{ cause error }
+
+func (e *refusal) Unwrap() error { return e.cause }
+
+// Error says why, in words that do not depend on this machine's paths: a model reads them.
+func (e *refusal) Error() string {
+	var unmerged *worktree.UnmergedError
+	var errno syscall.Errno
+	switch {
+	case errors.As(e.cause, &unmerged):
+		return unmerged.Error()
+	case errors.As(e.cause, &errno):
+		return "its workspace could not be made: " + errno.Error()
+	}
+	return "its workspace could not be made"
+}
+
+// live gives the child a place and runs its agent.
+func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
+	where, err := b.accommodate(ctx, c, clock)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &refusal{err}
+	}
+	brief := delegate.Brief{Mode: b.run.o.Mode, MayDelegate: c.depth < b.run.o.MaxDepth, Place: where}
+	first := model.Message{Role: model.User, Text: brief.Text(c.d)}
+	if err := c.begin(delegate.Front(b.run.o.Mode, b.before), first); err != nil {
+		return err
+	}
+	c.out, err = c.work(ctx, b.run.o.ChildTurns, nil)
+	return err
+}
+
+// accommodate gives the child its place and makes its node.
+func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delegate.Place, error) {
 	where := delegate.Place{Live: true}
-	s := b.place.site
-	if d.Access == delegate.Writing && b.place.tree != nil {
+	s, writes := b.place.site, c.d.Access == delegate.Writing
+	if writes && b.place.tree != nil {
 		snap, err := b.snapshot(ctx)
 		if err != nil {
 			return where, err
 		}
-		c.copy, err = b.run.repo.Copy(ctx, snap, b.names[d])
-		if err != nil {
+		if c.copy, err = b.run.repo.Copy(ctx, snap, c.name); err != nil {
 			return where, err
 		}
 		s = copySite(c.copy, b.place.ws.Path)
 		if b.run.o.NoSandbox {
 			s.view = s.root // nothing can show the copy at its parent's path
 		}
-		b.run.journal.Append(b.names[d], &journal.Copied{Backend: "fresh", Path: c.copy.Root})
+		b.run.journal.Append(c.name, &journal.Copied{Backend: "fresh", Path: c.copy.Root})
 		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(snap.Left)}
 	}
-	p, err := b.run.open(s, d.Access == delegate.Writing)
+	p, err := b.run.open(s, writes)
 	if err != nil {
 		return where, err
 	}
@@ -141,9 +225,24 @@ func (b *batch) settleIn(ctx context.Context, d *delegate.Delegation, c *child) 
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias
 	}
-	policy := gate.Policy{Access: b.policy.Access, Reader: d.Access == delegate.ReadOnly, Isolated: c.copy != nil}
-	c.node = b.run.newNode(b.names[d], b.depth+1, p, policy)
+	policy := gate.Policy{Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil}
+	c.node = b.run.newNode(c.name, b.depth+1, p, policy)
+	c.clock = clock
 	return where, nil
+}
+
+// collect ends what still runs in the child's place and takes what it changed.
+func (c *child) collect(ctx context.Context) error {
+	if c.node == nil {
+		return nil
+	}
+	if err := c.place.Close(); err != nil {
+		c.detail = err.Error()
+	}
+	if c.copy != nil {
+		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))
+	}
+	return nil
 }
 
 // copySite is where a copy is seen: its root at the path of the root of the parent's tree,
@@ -158,27 +257,6 @@ func copySite(c *worktree.Copy, parent string) site {
 		s.mounts = append(s.mounts, sandbox.Mount{Host: o})
 	}
 	return s
-}
-
-// live runs the child's agent and collects what it changed, whatever ended it, a panic
-// included.
-func (b *batch) live(ctx context.Context, c *child, where delegate.Place) (err error) {
-	defer func() {
-		// Nothing of the child runs any more when its change is collected.
-		err = errors.Join(err, c.place.Close())
-		if c.copy != nil {
-			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-			defer cancel()
-			c.change, c.lost = c.copy.Collect(after, fmt.Sprintf("skein: %s %s", c.ordinal, c.d.Label()))
-		}
-	}()
-	brief := delegate.Brief{Mode: b.run.o.Mode, MayDelegate: c.depth < b.run.o.MaxDepth, Place: where}
-	first := model.Message{Role: model.User, Text: brief.Text(c.d)}
-	if err := c.begin(delegate.Front(b.run.o.Mode, b.before), first); err != nil {
-		return err
-	}
-	c.out, err = c.work(ctx, b.run.o.ChildTurns, nil)
-	return err
 }
 
 // lefts renders what was left out, one line each.

@@ -23,8 +23,9 @@ type node struct {
 	reads   *files.Record
 	tools   map[string]tools.Tool
 	talk    *model.Transcript
+	clock   *clock // of a child; nil for the parent
 
-	children int // how many were asked for: their ordinals count up
+	born     int // children so far: their ordinals count up
 	calls    int
 	denied   int
 	commands []tools.Command
@@ -62,8 +63,28 @@ func (n *node) record(p journal.Payload) { n.run.journal.Append(n.ordinal, p) }
 
 // nextChild gives the next child's ordinal.
 func (n *node) nextChild() string {
-	n.children++
-	return n.ordinal + "." + strconv.Itoa(n.children)
+	n.born++
+	return n.ordinal + "." + strconv.Itoa(n.born)
+}
+
+// ask puts a question to a person; where nobody can be asked the answer is no. Waiting for
+// it is not the agent's own time.
+func (n *node) ask(ctx context.Context, q gate.Question) (bool, string) {
+	defer n.clock.wait()()
+	a := &journal.Approval{About: q.Tool + ": " + q.Purpose}
+	if n.run.o.Asker == nil {
+		n.run.unasked.Store(true)
+		a.Reason = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
+	} else if ok, reason, err := n.run.o.Asker.Ask(ctx, q); err != nil {
+		a.Reason = "the question could not be asked"
+	} else if a.Granted = ok; !ok {
+		a.Reason = "the user said no"
+		if reason != "" {
+			a.Reason += ": " + reason
+		}
+	}
+	n.record(a)
+	return a.Granted, a.Reason
 }
 
 // since is the time passed, by the run's clock.

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"sync"
@@ -26,15 +28,19 @@ type site struct {
 // shown is the path of the workspace as agents see it.
 func (s site) shown() string { return filepath.Join(s.view, s.offset) }
 
-// policy is what an agent at this site may reach.
+// policy is what commands of an agent at this site may reach. State of sessions and copies of
+// others are hidden.
 func (r *run) policy(s site, writable bool) sandbox.Policy {
 	p := sandbox.Policy{
 		Workspace: s.root, View: s.view, Writable: writable, ReadOnly: s.mounts,
-		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein")},
+		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein"), ".skein"},
 		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init,
 	}
+	if r.repo != nil {
+		p.Hidden = append(p.Hidden, filepath.Join(r.repo.Tree().Root, ".skein"))
+	}
 	if writable {
-		p.GitDir = s.gitDir
+		p.GitDir, p.Scope = s.gitDir, s.offset
 	}
 	return p
 }
@@ -50,10 +56,9 @@ type place struct {
 // open makes a place of a site. Commands need a box; where none can be had, ws.NoExec says why.
 func (r *run) open(s site, writable bool) (*place, error) {
 	p := &place{site: s}
-	seen := r.policy(s, writable)
-	seen.Workspace, seen.View = filepath.Join(s.root, s.offset), s.shown()
-	seen.Hidden = []string{".skein"}
-	files, err := sandbox.OpenFiles(seen)
+	files, err := sandbox.OpenFiles(sandbox.Policy{
+		Workspace: filepath.Join(s.root, s.offset), View: s.shown(), Writable: writable, Hidden: []string{".skein"},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,27 +91,36 @@ func (p *place) Close() error {
 }
 
 // A lazyBox opens its box at the first command: an agent that only uses file tools has none.
+// A box that has ended (its init was killed) is replaced at the next one.
 type lazyBox struct {
 	policy sandbox.Policy
 	dir    string // where commands start, below the view
 
-	mu  sync.Mutex
-	box *sandbox.Box
+	mu     sync.Mutex
+	box    *sandbox.Box
+	closed bool
 }
 
 // Run implements [tools.Exec].
 func (l *lazyBox) Run(ctx context.Context, c sandbox.Command) (sandbox.Output, error) {
+	c.Dir = path.Join(l.dir, c.Dir)
 	box, err := l.open(ctx)
 	if err != nil {
 		return sandbox.Output{}, err
 	}
-	c.Dir = path.Join(l.dir, c.Dir)
-	return box.Run(ctx, c)
+	out, err := box.Run(ctx, c)
+	if errors.Is(err, os.ErrClosed) {
+		l.forget(box)
+	}
+	return out, err
 }
 
 func (l *lazyBox) open(ctx context.Context) (*sandbox.Box, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return nil, fmt.Errorf("open box: the agent has ended: %w", os.ErrClosed)
+	}
 	if l.box == nil {
 		box, err := sandbox.Open(ctx, l.policy)
 		if err != nil {
@@ -117,10 +131,21 @@ func (l *lazyBox) open(ctx context.Context) (*sandbox.Box, error) {
 	return l.box, nil
 }
 
-// Close ends the box if there is one.
+// forget closes a box that has ended, unless it was replaced already.
+func (l *lazyBox) forget(box *sandbox.Box) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.box == box {
+		l.box = nil
+		_ = box.Close() // it has ended: what closing it says is known
+	}
+}
+
+// Close ends the box if there is one. No command runs afterwards.
 func (l *lazyBox) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	if l.box == nil {
 		return nil
 	}

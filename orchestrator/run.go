@@ -75,9 +75,9 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if ended.Stop == "" && err != nil && ctx.Err() != nil {
 		ended, err = early(ctx), nil
 	}
-	err = errors.Join(err, r.tidy(ctx))
+	r.tidy(ctx)
 	if err != nil {
-		ended.Cause = err.Error()
+		ended.Stop, ended.Cause = agent.Failed, err.Error()
 	}
 	r.journal.Append("0", r.sum.receipt(ended, r.unasked.Load(), r.since(started), o.Price))
 	return Outcome{
@@ -207,14 +207,17 @@ func early(ctx context.Context) agent.Outcome {
 	return agent.Outcome{Stop: agent.Cancelled, Cause: "cancelled before it began"}
 }
 
-// tidy ends what the run has made, whatever ended the run.
-func (r *run) tidy(ctx context.Context) error {
+// tidy ends what the run has made, whatever ended the run. What fails here changes nothing
+// of what the run did: the user is told.
+func (r *run) tidy(ctx context.Context) {
 	if r.repo == nil {
-		return nil
+		return
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	return r.repo.Close(after)
+	if err := r.repo.Close(after); err != nil {
+		r.notice("the run was not cleaned up after: "+err.Error(), "it is tried again at the next start")
+	}
 }
 
 // delegates reports whether delegate_task is offered.
@@ -264,22 +267,4 @@ func (r *run) recovered(w worktree.Recovered) {
 		text += ": " + w.Err.Error()
 	}
 	r.notice(text, hint)
-}
-
-// ask puts a question to a person. Where nobody can be asked the answer is no.
-func (r *run) ask(ctx context.Context, ordinal string, q gate.Question) (bool, string) {
-	a := &journal.Approval{About: q.Tool + ": " + q.Purpose}
-	if r.o.Asker == nil {
-		r.unasked.Store(true)
-		a.Reason = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
-	} else if ok, reason, err := r.o.Asker.Ask(ctx, q); err != nil {
-		a.Reason = "the question could not be asked: " + err.Error()
-	} else if a.Granted = ok; !ok {
-		a.Reason = "the user said no"
-		if reason != "" {
-			a.Reason += ": " + reason
-		}
-	}
-	r.journal.Append(ordinal, a)
-	return a.Granted, a.Reason
 }

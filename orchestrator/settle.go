@@ -4,135 +4,185 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"skein/agent"
 	"skein/agent/journal"
+	"skein/agent/model"
 	"skein/delegate"
 	"skein/tools/gate"
 	"skein/worktree"
 )
 
 // finish settles a child: brings its change into the parent's tree or keeps it, and reports.
-// It is called for one child of the batch at a time, in request order.
+// It is called for one child of the batch at a time, in request order. An error means that
+// the tree may be half changed, or that the harness failed otherwise.
 func (b *batch) finish(ctx context.Context, c *child) (delegate.Report, error) {
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer cancel()
-	rep := b.report(c, string(c.out.Stop), c.out.Cause)
-	e := &journal.Settled{Child: c.ordinal, Change: rep.Change}
+	rep := b.report(c)
+	var commit, ref string
+	var err error
 	if c.copy != nil {
-		if err := b.settleChange(ctx, after, c, &rep, e); err != nil {
-			return rep, err
-		}
+		commit, ref, err = b.settleChange(ctx, c, &rep)
 	}
-	e.Change, e.Files, e.Added, e.Removed = rep.Change, rep.Files, rep.Added, rep.Removed
-	e.Cause, e.Report = rep.WhyKept, rep.Model()
-	b.record(e)
+	b.tell(rep, commit, ref)
+	return rep, err
+}
+
+// neverRan settles a child that got no slot before its batch ended.
+func (b *batch) neverRan(ctx context.Context, c *child) {
+	c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled before it started"
+	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
+		c.out.Stop = agent.Timeout
+	}
+	b.tell(b.report(c), "", "")
+}
+
+// tell records a settled child and counts it.
+func (b *batch) tell(rep delegate.Report, commit, ref string) {
+	b.record(&journal.Settled{
+		Child: rep.Child, Change: rep.Change, Commit: commit, Ref: ref, Files: rep.Files, Added: rep.Added, Removed: rep.Removed,
+		Cause: rep.Why, Conflicts: rep.Conflicts, Show: rep.Show, Report: rep.Model(), People: rep.People(),
+	})
 	b.run.sum.settled(rep)
-	return rep, nil
 }
 
 // report gives what is known of a child before its change is settled.
-func (b *batch) report(c *child, stop, cause string) delegate.Report {
+func (b *batch) report(c *child) delegate.Report {
 	rep := delegate.Report{
-		Index: c.d.Index, Of: c.d.Of, Label: c.d.Label(), Child: b.names[c.d], Stop: stop, Cause: cause,
+		Index: c.d.Index, Of: c.d.Of, Label: c.d.Label(), Child: c.name, Stop: string(c.out.Stop), Cause: c.out.Cause, Detail: c.detail,
 		Elapsed: c.elapsed, Turns: c.out.Turns, Answer: c.out.Text, Usage: c.out.Usage,
+	}
+	if c.out.Stop == agent.ModelError && c.out.Err != nil {
+		// A provider's words are neither replies nor files: they are for people.
+		rep.Cause, rep.Detail = "its call to the model failed", c.out.Err.Error()
 	}
 	if c.node != nil {
 		rep.Calls, rep.Commands, rep.Denied = c.calls, c.commands, c.denied
 		if c.copy == nil && !c.policy.Reader {
 			rep.Change = delegate.InPlace
 		}
+	} else {
+		rep.Usage = model.NoUsage()
 	}
 	return rep
 }
 
-// settleChange merges what the child changed, or keeps it. ctx is the run's; after outlives
-// a cancelled one.
-func (b *batch) settleChange(ctx, after context.Context, c *child, rep *delegate.Report, e *journal.Settled) error {
-	if c.lost != nil {
+// settleChange merges what the child changed, or keeps it, and removes its copy. It gives the
+// commit that holds the change and the ref that keeps it, "" where there is none.
+func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report) (commit, ref string, err error) {
+	switch {
+	case c.node == nil: // it never worked in its copy
+		b.drop(ctx, c)
+		return "", "", nil
+	case c.unread != nil:
 		// The copy stays where it is: nothing with work in it is deleted.
-		rep.Lost = c.lost.Error()
-		rep.Change = delegate.Kept
-		rep.WhyKept = "its copy could not be read; it stays at " + c.copy.Root
-		return nil
+		rep.Change, rep.Why = delegate.Kept, "its changes could not be read"
+		rep.Detail = c.unread.Error() + "; its copy is at " + c.copy.Root
+		return "", "", nil
 	}
+	rep.Left = lefts(c.change.Left)
 	if c.change.Empty {
 		rep.Change = delegate.NoChange
-		rep.Left = lefts(c.change.Left)
-		return b.drop(after, c)
+		b.drop(ctx, c)
+		return "", "", nil
 	}
 	for _, f := range c.change.Files {
 		rep.Files = append(rep.Files, f.Path)
 		rep.Added += max(f.Added, 0)
 		rep.Removed += max(f.Removed, 0)
 	}
-	rep.Left = lefts(c.change.Left)
-	e.Commit = c.change.Commit
-	b.run.journal.Append(c.ordinal, &journal.Collected{Commit: c.change.Commit, Files: rep.Files, Left: rep.Left})
-
-	if err := b.merge(ctx, c, rep); err != nil {
-		return err
-	}
-	if rep.Change != delegate.Merged {
-		ref, err := b.run.repo.Keep(after, c.change, c.ordinal)
-		if err != nil {
-			rep.Lost = err.Error()
-			rep.WhyKept += "; its copy stays at " + c.copy.Root
-			return nil
+	b.run.journal.Append(c.name, &journal.Collected{Commit: c.change.Commit, Files: rep.Files, Left: rep.Left})
+	if err = b.merge(ctx, c, rep); rep.Change != delegate.Merged {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		defer cancel()
+		var unkept error
+		if ref, unkept = b.run.repo.Keep(after, c.change, c.name); unkept != nil {
+			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error()+"; its copy is at "+c.copy.Root, "; ")
+			return c.change.Commit, "", err
 		}
-		e.Ref = ref
 	}
-	return b.drop(after, c)
+	b.drop(ctx, c)
+	return c.change.Commit, ref, err
 }
 
-// drop removes a copy that holds nothing which is not merged or kept.
-func (b *batch) drop(ctx context.Context, c *child) error {
+// drop removes a copy whose work is merged, kept, or none. What was left out of a change
+// exists nowhere else and is put aside.
+func (b *batch) drop(ctx context.Context, c *child) {
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
 	if len(c.change.Left) > 0 {
-		return nil // what was left out exists nowhere else
+		return // what was left out exists nowhere else
 	}
-	if err := c.copy.Remove(ctx); err != nil {
-		b.run.notice("copy of "+c.ordinal+" was not removed: "+err.Error(), "it is removed at the next start")
+	if err := c.copy.Remove(after); err != nil {
+		b.record(&journal.Notice{Text: "the copy of " + c.name + " was not removed: " + err.Error(), Hint: "it is removed at the next start"})
 	}
-	return nil
 }
 
 // merge brings the change into the parent's tree, all of it or nothing, and fills in the
 // report. Only a failure of the harness is an error.
 func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error {
-	keep := func(why string) error {
-		rep.Change, rep.WhyKept = delegate.Kept, why
+	keep := func(why, detail string) error {
+		rep.Change, rep.Why, rep.Detail = delegate.Kept, why, detail
 		return nil
 	}
-	switch {
+	switch outside := b.outside(c.change); {
 	case ctx.Err() != nil:
-		return keep("the run was ended before")
+		return keep("the run was ended before", "")
 	case c.out.Stop != agent.Completed:
-		return keep("the subagent did not finish")
+		return keep("the subagent did not finish", rep.Detail)
+	case len(outside) > 0:
+		return keep("it changed files outside the workspace: "+strings.Join(outside, ", "), "")
+	}
+	merged, err := b.run.repo.Merge(ctx, b.base.onto, c.change)
+	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
+		return b.conflict(ctx, c, rep, conflict, "it conflicts with what was merged before it")
+	} else if err != nil {
+		return keep("it could not be merged", err.Error())
 	}
 	if b.policy.Access == gate.Confirm && !b.policy.Isolated {
 		if ok, why := b.askMerge(ctx, c); !ok {
-			return keep(why)
+			return keep(why, "")
 		}
 	}
 	if err := b.run.journal.Barrier(); err != nil {
-		return err
+		return keep(unsaved, err.Error())
 	}
-	merged, err := b.run.repo.Merge(ctx, b.base.onto, c.change)
-	if err == nil {
-		_, err = b.place.tree.Apply(ctx, b.base.onto, merged)
+	_, err = b.place.tree.Apply(ctx, b.base.onto, merged)
+	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
+		return b.conflict(ctx, c, rep, conflict, "it conflicts with the tree as it is now")
+	} else if err != nil {
+		return keep("it could not be applied", err.Error())
 	}
-	var conflict *worktree.ConflictError
-	switch {
-	case errors.As(err, &conflict):
-		rep.Change, rep.WhyKept = delegate.Conflict, "it conflicts with what was merged before it or with the tree as it is now"
-		for _, k := range conflict.Conflicts {
-			rep.Conflicts = append(rep.Conflicts, k.Path+" ("+k.Kind+")")
+	rep.Change, b.base.onto = delegate.Merged, merged
+	return nil
+}
+
+// outside lists what a change touches outside the workspace, which for a subdirectory of a
+// repository is less than its copy.
+func (b *batch) outside(ch worktree.Change) []string {
+	prefix := b.place.tree.Prefix
+	var names []string
+	for _, f := range ch.Files {
+		for _, name := range []string{f.Path, f.From} {
+			if name != "" && !strings.HasPrefix(name, prefix) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
-	case err != nil:
-		return keep(err.Error())
-	default:
-		rep.Change = delegate.Merged
-		b.base.onto = merged
+	}
+	return names
+}
+
+// conflict reports a change that does not merge, with the child's own diff of the files.
+func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, e *worktree.ConflictError, why string) error {
+	rep.Change, rep.Why = delegate.Conflict, why
+	var paths []string
+	for _, k := range e.Conflicts {
+		rep.Conflicts = append(rep.Conflicts, k.Path+" ("+k.Kind+")")
+		paths = append(paths, k.Path)
+	}
+	if diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit, paths...); err == nil {
+		rep.Hunks = diff
 	}
 	return nil
 }
@@ -141,9 +191,9 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 func (b *batch) askMerge(ctx context.Context, c *child) (bool, string) {
 	diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit)
 	if err != nil {
-		return false, "its diff could not be shown: " + err.Error()
+		return false, "its diff could not be shown"
 	}
-	return b.run.ask(ctx, b.ordinal, gate.Question{
-		Agent: c.ordinal, Tool: delegate.Name, Purpose: fmt.Sprintf("merge the changes of %q", c.d.Label()), Detail: diff, Dir: b.place.ws.Path,
+	return b.ask(ctx, gate.Question{
+		Agent: c.name, Tool: delegate.Name, Purpose: fmt.Sprintf("merge the changes of %q", c.d.Label()), Detail: diff, Dir: b.place.ws.Path,
 	})
 }

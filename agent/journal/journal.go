@@ -212,12 +212,16 @@ func (j *Journal) save(need int64) error {
 }
 
 // Close makes everything durable and gives the session's lock back. Nothing may be appended
-// afterwards.
+// afterwards. That the journal could not be written is an error here only if no watcher was
+// told of it.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	failed, file, all := j.failed, j.file, j.count
 	j.mu.Unlock()
 	if file == nil || failed != nil {
+		if j.watch != nil {
+			failed = nil
+		}
 		return errors.Join(failed, closeAll(j.file, j.lock))
 	}
 	return errors.Join(j.save(all), closeAll(j.file, j.lock))

@@ -106,15 +106,18 @@ type Collected struct {
 
 // Settled is the last word on a child, in request order among its siblings.
 type Settled struct {
-	Child   string   `json:"child"`
-	Change  string   `json:"change"` // none, merged, conflict, kept, refused
-	Commit  string   `json:"commit,omitempty"`
-	Files   []string `json:"files,omitempty"`
-	Added   int      `json:"added,omitempty"`
-	Removed int      `json:"removed,omitempty"`
-	Ref     string   `json:"ref,omitempty"` // where an unmerged change is kept
-	Cause   string   `json:"cause,omitempty"`
-	Report  string   `json:"report"` // as the parent's model is shown it
+	Child     string   `json:"child"`
+	Change    string   `json:"change"` // "" for a reader; none, merged, conflict, kept, in place
+	Commit    string   `json:"commit,omitempty"`
+	Files     []string `json:"files,omitempty"`
+	Added     int      `json:"added,omitempty"`
+	Removed   int      `json:"removed,omitempty"`
+	Conflicts []string `json:"conflicts,omitempty"` // path and kind
+	Ref       string   `json:"ref,omitempty"`       // where an unmerged change is kept
+	Show      string   `json:"show,omitempty"`      // a command that shows it
+	Cause     string   `json:"cause,omitempty"`     // why it was not merged
+	Report    string   `json:"report"`              // as the parent's model is shown it
+	People    string   `json:"people"`              // the same for people, in one line
 }
 
 // AgentEnded closes an agent.
