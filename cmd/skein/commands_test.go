@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,11 +16,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"skein/agent/journal"
+	"skein/agent/model/script"
 )
 
 // commands are what scripts can do beside running programs.
@@ -27,6 +31,9 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"index-hash":      indexHash,
 	"exit-code":       exitCode,
 	"recorder":        recorder,
+	"busy":            busy,
+	"serve":           serve,
+	"secrets":         secrets,
 	"jsonl":           jsonl,
 	"overlap":         overlap,
 }
@@ -82,6 +89,67 @@ func recorder(ts *testscript.TestScript, _ bool, args []string) {
 	})
 	ts.Setenv("RECORDER_URL", server.URL+"/v1")
 	ts.Setenv("RECORDER_ADDR", server.Listener.Addr().String())
+}
+
+// busy serves a model that refuses every other request, the first among them, for a second; to
+// the rest it answers "fine after all". Its base URL is in $BUSY_URL.
+func busy(ts *testscript.TestScript, _ bool, _ []string) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if asked.Add(1)%2 == 1 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"message":"not so fast"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"fine after all"},"finish_reason":"stop"}]}`)
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("BUSY_URL", server.URL+"/v1")
+}
+
+// serve FILE serves a scripted model until the script ends. Its address is in $SERVED, such as
+// 127.0.0.1:1234.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	s, err := script.Load(ts.MkAbs(args[0]))
+	ts.Check(err)
+	server, err := script.Listen(context.Background(), s, "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { _ = server.Close() })
+	ts.Setenv("SERVED", strings.TrimPrefix(server.Root(), "http://"))
+}
+
+// secrets SECRETS PATH... checks that no line of the file SECRETS stands in any of the files, or
+// in the files of the folders; "stdout" and "stderr" are what the last program printed.
+func secrets(ts *testscript.TestScript, _ bool, args []string) {
+	planted := strings.Fields(ts.ReadFile(args[0]))
+	look := func(name, text string) {
+		for _, secret := range planted {
+			if strings.Contains(text, secret) {
+				ts.Fatalf("%s holds %s", name, secret)
+			}
+		}
+	}
+	for _, name := range args[1:] {
+		if name == "stdout" || name == "stderr" {
+			look(name, ts.ReadFile(name))
+			continue
+		}
+		found := 0
+		ts.Check(filepath.WalkDir(ts.MkAbs(name), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			look(path, string(text))
+			found++
+			return err
+		}))
+		if found == 0 {
+			ts.Fatalf("%s has no files", name)
+		}
+	}
 }
 
 // events reads a file of JSON lines, or what the last program printed.

@@ -79,6 +79,7 @@ func setup(env *testscript.Env, cache string) error {
 		"HOME="+filepath.Join(env.WorkDir, ".home"),
 		"XDG_CACHE_HOME="+filepath.Join(env.WorkDir, ".cache"),
 		"GOCACHE="+cache,
+		"OLLAMA_HOST=127.0.0.1:1", // nobody answers there
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-05T09:00:00Z",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-05T09:00:00Z",

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"skein/agent"
+	"skein/cmd/internal/config"
 	"skein/cmd/internal/face"
+	"skein/cmd/internal/keys"
+	"skein/cmd/internal/provider"
 	"skein/orchestrator"
+	"skein/tools/mask"
 )
 
 // The exit codes. Scripts depend on them.
@@ -45,6 +50,23 @@ func (e *usageError) Error() string {
 
 // Hint says how to call it.
 func (e *usageError) Hint() string { return e.hint }
+
+// misuse makes a fault of usage of what was found before anything was begun; other errors stay
+// what they are.
+func misuse(c *cobra.Command, err error) error {
+	var file *config.Error
+	var env *keys.Error
+	var choice *provider.Fault
+	switch {
+	case errors.As(err, &file):
+		return usage(c, file.Error(), file.Hint())
+	case errors.As(err, &env):
+		return usage(c, env.Error(), env.Hint())
+	case errors.As(err, &choice):
+		return usage(c, choice.Error(), choice.Hint())
+	}
+	return err
+}
 
 // A stopError is a run that ended in another way than completed, or without an approval that
 // nobody could give. What it produced has been shown already.
@@ -84,7 +106,7 @@ func (e *stopError) Hint() string {
 	case agent.MaxTurns:
 		return "raise --max-turns, or ask for less at once"
 	case agent.OverBudget:
-		return "raise --budget-tokens, or ask for less at once"
+		return "raise --budget-tokens or --budget-usd, or ask for less at once"
 	case agent.Timeout:
 		return "raise --timeout, or ask for less at once"
 	case agent.OutputLimit:
@@ -132,7 +154,10 @@ func report(out io.Writer, err error) int {
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {
 		hint = h.Hint()
 	}
+	// What a server or a program said may hold a key.
+	hide := mask.New(keys.Secrets(".", os.Environ()))
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	text, hint = string(hide.Written([]byte(text))), string(hide.Written([]byte(hint)))
 	_, _ = fmt.Fprintf(out, "skein: %s\nskein: hint: %s\n", face.Line(text, 2000), face.Line(hint, 500))
 	return code(err)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"skein/cmd/internal/provider"
 )
 
 // Reference renders the tree of commands as the Markdown of docs/reference.md.
@@ -69,13 +71,16 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // variables are the environment variables that skein itself reads, each with its meaning.
 func variables() [][2]string {
 	v := [][2]string{
-		{modelVar, "the model, where `--model` does not name it"},
-		{baseURLVar, "where the model answers, where `--base-url` does not say it"},
+		{provider.ModelVar, "the model, where `--model` does not name it"},
+		{provider.BaseURLVar, "where the model answers, where `--base-url` does not say it"},
 	}
-	for _, p := range presets {
-		if p.keyVar != "" {
-			v = append(v, [2]string{p.keyVar, "key for the provider `" + p.name + "`"})
-		}
+	for _, k := range provider.Keys() {
+		v = append(v, [2]string{k.Variable, "key for the provider `" + k.Provider + "`; may also stand in a `.env` that git does not track"})
 	}
+	v = append(
+		v,
+		[2]string{"OLLAMA_HOST", "where Ollama answers on this machine, if not at port 11434; another machine needs `--base-url`"},
+		[2]string{"XDG_CONFIG_HOME", "folder of `skein/config.yaml`, else `~/.config`"},
+	)
 	return v
 }

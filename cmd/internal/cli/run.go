@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -19,17 +19,12 @@ import (
 	"skein/delegate"
 	"skein/orchestrator"
 	"skein/tools/gate"
-)
-
-// The variables that stand in for flags.
-const (
-	modelVar   = "SKEIN_MODEL"
-	baseURLVar = "SKEIN_BASE_URL"
+	"skein/tools/mask"
 )
 
 // runOptions is what run is told by its flags.
 type runOptions struct {
-	model    modelChoice
+	model    modelOptions
 	single   bool
 	delegate string
 	access   string
@@ -41,6 +36,8 @@ type runOptions struct {
 	jobs, maxDepth, maxChildren    int
 	maxTurns, maxTokens, childTurn int
 	budget                         int64
+	budgetUSD                      float64
+	schema                         string
 	timeout, childTimeout          time.Duration
 }
 
@@ -63,14 +60,13 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.model.model = cmp.Or(o.model.model, os.Getenv(modelVar))
-			o.model.baseURL = cmp.Or(o.model.baseURL, os.Getenv(baseURLVar))
-			return runRun(c.Context(), o, instruction, c.OutOrStdout(), c.ErrOrStderr())
+			return runRun(c, o, instruction)
 		},
 	}
 	group(c, "Model", func(f *pflag.FlagSet) {
-		f.StringVar(&o.model.model, "model", "", "`PROVIDER/NAME` ("+modelVar+"); "+providers())
-		f.StringVar(&o.model.baseURL, "base-url", "", "`URL` of any OpenAI-compatible endpoint ("+baseURLVar+")")
+		o.model.choice(f)
+		o.model.requests(f)
+		o.model.tapes(f)
 	})
 	group(c, "What may happen", func(f *pflag.FlagSet) {
 		choiceVar(f, &o.access, "access", string(gate.Confirm), "what may run without asking", string(gate.ReadOnly), string(gate.Confirm), string(gate.Auto))
@@ -90,9 +86,11 @@ func newRun() *cobra.Command {
 		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model")
 		f.IntVar(&o.maxTokens, "max-tokens", 8192, "tokens of one reply")
 		f.Int64Var(&o.budget, "budget-tokens", 0, "tokens of the whole run, input and output; 0 is no limit")
+		f.Float64Var(&o.budgetUSD, "budget-usd", 0, "`DOLLARS` of the whole run; needs the model's prices; 0 is no limit")
 		f.DurationVar(&o.timeout, "timeout", 0, "time of the whole run; 0 is no limit")
 	})
 	group(c, "Output", func(f *pflag.FlagSet) {
+		f.StringVar(&o.schema, "output-schema", "", "`FILE` with a JSON Schema that the answer has to fit")
 		f.BoolVar(&o.json, "json", false, "print every event as a line of JSON in place of the answer")
 		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
 	})
@@ -114,32 +112,54 @@ func instructionOf(c *cobra.Command, arg string) (string, error) {
 	return arg, nil
 }
 
-func runRun(ctx context.Context, o runOptions, instruction string, out, errOut io.Writer) (err error) {
+func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	options, err := o.orchestrator()
 	if err != nil {
 		return err
 	}
-	client, release, err := o.model.connect(ctx, os.Getenv)
+	said := &notes{out: c.ErrOrStderr()}
+	m, err := o.model.connect(c, options.Dir, said)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	options.Client = client
+	defer func() { err = errors.Join(err, m.link.Close()) }()
+	if options.Price, err = m.price(o.budgetUSD); err != nil {
+		return err
+	}
+	options.Client, options.ModelName, options.Mask, options.Date = m.link, m.choice.Model, m.mask, m.date
+	options.MaxTokens = m.maxTokens(o.maxTokens, o.verbose, said.say)
+	if options.Asker != nil {
+		options.Asker = masked{options.Asker, m.mask}
+	}
 
-	options.Watch = face.NewProgress(errOut, o.verbose).Watch
+	out := c.OutOrStdout()
+	options.Watch = face.NewProgress(said, o.verbose).Watch
 	if o.json {
 		options.Watch = face.JSON(out)
 	}
-	outcome, err := orchestrator.Run(ctx, options, instruction)
+	outcome, err := orchestrator.Run(c.Context(), options, instruction)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	if !o.json && outcome.Answer != "" {
-		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(outcome.Answer), "\n")); err != nil {
+	if answer := string(m.mask.Written([]byte(outcome.Answer))); !o.json && answer != "" {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(answer), "\n")); err != nil {
 			return fmt.Errorf("run: print the answer: %w", err)
 		}
 	}
 	return ended(outcome)
+}
+
+// masked asks with the secrets hidden, in questions about calls that hold some.
+type masked struct {
+	gate.Asker
+	mask *mask.Mask
+}
+
+// Ask implements [gate.Asker].
+func (m masked) Ask(ctx context.Context, q gate.Question) (bool, string, error) {
+	q.Purpose = string(m.mask.Written([]byte(q.Purpose)))
+	q.Detail = string(m.mask.Written([]byte(q.Detail)))
+	return m.Asker.Ask(ctx, q)
 }
 
 // orchestrator turns the flags into the options of a run. What the flags say that cannot be is
@@ -172,12 +192,19 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s is less than %d", limit.flag, limit.least), hint: "see skein run --help"}
 		}
 	}
+	if !(o.budgetUSD >= 0) || math.IsInf(o.budgetUSD, 0) {
+		return orchestrator.Options{}, &usageError{command: "run", text: "--budget-usd is no amount of dollars", hint: "see skein run --help"}
+	}
+	answer, err := form(o.schema)
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
 	mode := delegate.Mode(o.delegate)
 	if o.single {
 		mode = delegate.Off
 	}
 	options := orchestrator.Options{
-		Dir: dir, ModelName: o.model.model, MaxTokens: o.maxTokens,
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,

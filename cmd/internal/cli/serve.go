@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skein/agent/model/script"
+	"skein/cmd/internal/provider"
 )
 
 func newModel() *cobra.Command {
@@ -18,7 +19,7 @@ func newModel() *cobra.Command {
 		Args:  arguments(0, 0, ""),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServe())
+	c.AddCommand(newCheck(), newList(), newServe())
 	return c
 }
 
@@ -52,7 +53,7 @@ func newServe() *cobra.Command {
 func runServe(ctx context.Context, o serveOptions, out io.Writer) error {
 	s, err := script.Load(o.script)
 	if err != nil {
-		return &usageError{command: "model serve", text: err.Error(), hint: scriptHint}
+		return &usageError{command: "model serve", text: err.Error(), hint: provider.ScriptHint}
 	}
 	server, err := script.Listen(ctx, s, o.listen)
 	if open := (*script.AddressError)(nil); errors.As(err, &open) {

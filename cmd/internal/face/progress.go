@@ -50,6 +50,8 @@ func (p *Progress) Watch(e journal.Event) {
 		if p.verbose && d.Message.Text != "" {
 			p.block(e.Agent, d.Message.Text)
 		}
+	case *journal.Attempt:
+		p.say(e.Agent, "waiting %.1f s: %s", d.Wait, d.Error)
 	case *journal.Call:
 		p.args[e.Agent+" "+d.ID] = d.Args
 	case *journal.Result:
@@ -136,7 +138,7 @@ func Receipt(d *journal.RunEnded) string {
 	if d.Children > 0 {
 		parts = append(parts, count(d.Children, "child"), fmt.Sprintf("%d merged", d.Merged), fmt.Sprintf("%d kept", d.Kept))
 	}
-	parts = append(parts, tokens(d.Usage))
+	parts = append(parts, tokens(d.Usage), cost(d.Cost))
 	if d.Children > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f s for %.1f s of children's work", d.Seconds, d.Busy))
 	} else {
@@ -203,10 +205,27 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// tokens shows what exchanges cost: what cannot be known is said to be unavailable.
+// tokens shows what exchanges took: what cannot be known is said to be unavailable.
 func tokens(u model.Usage) string {
-	if in := u.Prompt(); !in.Known && !u.Output.Known {
+	in := u.Prompt()
+	if !in.Known && !u.Output.Known {
 		return "tokens unavailable"
 	}
-	return fmt.Sprintf("%s tokens in (%s cached), %s out", u.Prompt(), u.CacheRead, u.Output)
+	cached := u.CacheRead.String() + " cached"
+	if in.N > 0 && u.CacheRead.N > 0 {
+		cached += fmt.Sprintf(", %d%%", 100*u.CacheRead.N/in.N) // rounded down
+	}
+	return fmt.Sprintf("%s tokens in (%s), %s out", in, cached, u.Output)
+}
+
+// cost shows dollars with two digits that say something, at least to the cent.
+func cost(usd *float64) string {
+	if usd == nil {
+		return "cost unavailable"
+	}
+	digits := 2
+	for v := *usd * 10; v > 0 && v < 1 && digits < 8; v *= 10 {
+		digits++
+	}
+	return fmt.Sprintf("$%.*f", digits, *usd)
 }

@@ -33,6 +33,7 @@ func events(t *testing.T) []journal.Event {
 		{"0", &journal.RunStarted{Instruction: "fix it"}},
 		{"0", &journal.Notice{Text: "no git here: writers work one after another in place", Hint: "put the folder under git"}},
 		{"0", &journal.AgentStarted{}},
+		{"0", &journal.Attempt{Turn: 1, Number: 1, Error: "ask p: status 429: slow down", Wait: 2.04}},
 		{"0", &journal.Reply{Turn: 1, Message: model.Message{Role: model.Assistant, Text: "I ask two.\n  indented \x1b[31m"}}},
 		{"0.1", &journal.AgentQueued{Title: "look", Task: "look for it", Access: "read", Index: 1, Of: 2}},
 		{"0.2", &journal.AgentQueued{Task: "change\nit", Access: "write", Index: 2, Of: 2}},
@@ -140,6 +141,19 @@ func TestVisible(t *testing.T) {
 		if got := face.Visible(in); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestReceiptShowsTheCost(t *testing.T) {
+	for usd, want := range map[float64]string{
+		0: "$0.00", 12.345: "$12.35", 0.5: "$0.50", 0.0123: "$0.012", 0.00052: "$0.00052", 0.000000001: "$0.00000000",
+	} {
+		if got := face.Receipt(&journal.RunEnded{Stop: "completed", Cost: &usd}); !strings.Contains(got, ", "+want+", ") {
+			t.Errorf("Receipt of %g dollars = %q, want %s in it", usd, got, want)
+		}
+	}
+	if got := face.Receipt(&journal.RunEnded{Stop: "completed"}); !strings.Contains(got, "cost unavailable") {
+		t.Errorf("Receipt without a cost = %q, want it said", got)
 	}
 }
 
