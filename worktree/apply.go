@@ -21,6 +21,8 @@ type Applied struct {
 // back fails too, the error says so and [Repo.Recover] will try again. The index is not
 // touched: what was staged stays so, new files are untracked.
 func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) {
+	ctx, done := t.guard(ctx)
+	defer done()
 	a, err := t.apply(ctx, base, merged)
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply to %s: %w", t.Path, err)

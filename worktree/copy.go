@@ -38,10 +38,11 @@ type Copy struct {
 
 // Files in the folder of a copy.
 const (
-	copyTree = "tree" // the writer's
-	copyGit  = "git"  // ours: what Collect runs git with
-	copyMark = "base" // id of the snapshot; written when the copy is whole
-	copyKept = "kept" // present when reclaiming left the copy in place
+	copyTree  = "tree"  // the writer's
+	copyGit   = "git"   // ours: what Collect runs git with
+	copyMark  = "base"  // id of the snapshot; written when the copy is whole
+	copyAside = "aside" // what git cannot be let read, out of the tree
+	copyTold  = "told"  // present when reclaiming left the copy in place, and said so
 )
 
 // Tree is the copy as a tree, for the writer's own writers.
@@ -85,7 +86,7 @@ func (r *Repo) copyAt(folder string, s Snapshot) *Copy {
 	c.tree = &Tree{
 		Root: root, Path: c.Path, Prefix: r.tree.Prefix, repo: r, index: filepath.Join(git, "index"),
 		// Asking a submodule of the writer for its state would run git with its configuration.
-		submodules: "all", branch: s.Branch, copied: true,
+		submodules: "all", branch: s.Branch, copy: c,
 		at: place{dir: root, gitDir: git, work: root, objects: r.objects()},
 	}
 	return c

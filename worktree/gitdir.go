@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -154,7 +153,7 @@ func (c *Copy) makePrivate(ctx context.Context, s settings) error {
 
 // text is a small file of the user's git directory, "" without it.
 func (r *Repo) text(name string) string {
-	b, err := os.ReadFile(filepath.Join(r.common, name))
+	b, err := readPlain(filepath.Join(r.common, name))
 	if err != nil {
 		return ""
 	}
@@ -166,12 +165,11 @@ func (r *Repo) text(name string) string {
 func (r *Repo) borrowed() []string {
 	dirs := []string{r.objects(), filepath.Join(r.common, "objects")}
 	for i := 1; i < len(dirs) && i < 16; i++ {
-		f, err := os.Open(filepath.Join(dirs[i], "info", "alternates"))
+		text, err := readPlain(filepath.Join(dirs[i], "info", "alternates"))
 		if err != nil {
 			continue
 		}
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			dir := lines.Text()
+		for dir := range strings.SplitSeq(string(text), "\n") {
 			if strings.HasPrefix(dir, `"`) {
 				if plain, err := strconv.Unquote(dir); err == nil {
 					dir = plain
@@ -187,7 +185,6 @@ func (r *Repo) borrowed() []string {
 				dirs = append(dirs, dir)
 			}
 		}
-		_ = f.Close()
 	}
 	return dirs
 }

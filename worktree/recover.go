@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // What Recover did.
@@ -15,7 +16,7 @@ const (
 	Finished   = "finished"    // an Apply that had changed all files
 	Removed    = "removed"     // a copy that held nothing
 	Kept       = "kept"        // a copy that held work: it is on Ref now
-	Failed     = "failed"      // see Err; it will be tried again
+	Failed     = "failed"      // see Err; a copy stays where it is, and is not told of again
 )
 
 // Recovered is one thing that a dead run had left.
@@ -25,8 +26,13 @@ type Recovered struct {
 	Action       string
 	Ref          string   // of a kept copy
 	Paths        []string // files that somebody changed since, left as they are; or files not on Ref, the copy is still there
+	Folder       string   // of a copy that stays
 	Err          error
 }
+
+// reclaimTime is what one copy may take. What a writer left in it must not keep the
+// next run from beginning.
+const reclaimTime = time.Minute
 
 // Recover rolls back or finishes what runs of dead processes left half applied, and
 // reclaims their copies. It is called at the start of a run and may be called at any
@@ -95,10 +101,7 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 	}
 	dead := r.as(id)
 	for _, d := range names {
-		rec, err := dead.reopen(filepath.Join(copies, d.Name())).reclaim(ctx)
-		if err != nil {
-			rec = Recovered{Name: d.Name(), Action: Failed, Err: err}
-		}
+		rec := dead.reopen(filepath.Join(copies, d.Name())).reclaim(ctx)
 		if rec.Action != "" {
 			note(rec)
 		}
@@ -137,7 +140,7 @@ func recoverApply(dir string) Recovered {
 func (r *Repo) as(id runID) *Repo {
 	return &Repo{
 		git: r.git, common: r.common, format: r.format, cache: r.cache, tree: r.tree,
-		id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
+		reclaimTime: r.reclaimTime, id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
 	}
 }
 
@@ -151,13 +154,29 @@ func (r *Repo) reopen(folder string) *Copy {
 }
 
 // reclaim removes a copy; what it holds is put on a ref first. A copy with files that
-// cannot be put there stays. An empty Action means that there is nothing to tell.
-func (c *Copy) reclaim(ctx context.Context) (Recovered, error) {
+// cannot be put there stays, and one that cannot be read in time: that is told once. An
+// empty Action means that there is nothing to tell.
+func (c *Copy) reclaim(ctx context.Context) Recovered {
+	told := filepath.Join(c.folder, copyTold)
+	if _, err := os.Lstat(told); err == nil {
+		return Recovered{}
+	}
+	late := fmt.Errorf("not done after %v", c.repo.reclaimTime)
+	own, cancel := context.WithTimeoutCause(ctx, c.repo.reclaimTime, late)
+	defer cancel()
+	rec, err := c.keepAndRemove(own)
+	if err == nil {
+		return rec
+	}
+	if ctx.Err() == nil { // else it was not the copy's fault
+		err = errors.Join(err, os.WriteFile(told, nil, 0o600))
+	}
+	return Recovered{Name: c.Name, Action: Failed, Folder: c.Root, Err: err}
+}
+
+func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 	if c.Base.Commit == "" {
 		return Recovered{}, c.Remove(ctx)
-	}
-	if _, err := os.Lstat(filepath.Join(c.folder, copyKept)); err == nil {
-		return Recovered{}, nil // told already
 	}
 	ch, err := c.Collect(ctx, "kept from an unfinished run\n")
 	if err != nil {
@@ -175,7 +194,7 @@ func (c *Copy) reclaim(ctx context.Context) (Recovered, error) {
 		for _, l := range ch.Left {
 			rec.Paths = append(rec.Paths, l.Path)
 		}
-		return rec, os.WriteFile(filepath.Join(c.folder, copyKept), nil, 0o600)
+		return rec, os.WriteFile(filepath.Join(c.folder, copyTold), nil, 0o600)
 	}
 	return rec, c.Remove(ctx)
 }

@@ -115,8 +115,7 @@ func (r *Repo) Close(ctx context.Context) error {
 	r.mu.Unlock()
 	var errs []error
 	for _, c := range left {
-		_, err := c.reclaim(ctx)
-		errs = append(errs, err)
+		errs = append(errs, c.reclaim(ctx).Err)
 	}
 	errs = append(errs, r.end(ctx, r.id))
 	r.mu.Lock()

@@ -20,7 +20,7 @@ type Tree struct {
 	index      string // what a snapshot starts from
 	submodules string // value of --ignore-submodules
 	branch     string // of a copy: that of the snapshot it was made of
-	copied     bool
+	copy       *Copy  // whose tree it is; nil for the user's
 }
 
 // A Snapshot is a commit that holds a tree as it was: tracked changes staged or not,
@@ -48,6 +48,8 @@ func (e *UnmergedError) Hint() string {
 // Snapshot freezes the tree as it is now. It may be called at any time; what changes
 // while it reads is in it or not.
 func (t *Tree) Snapshot(ctx context.Context) (Snapshot, error) {
+	ctx, done := t.guard(ctx)
+	defer done()
 	s, err := t.snapshot(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot %s: %w", t.Path, err)
@@ -58,7 +60,7 @@ func (t *Tree) Snapshot(ctx context.Context) (Snapshot, error) {
 // Branch is the branch the tree is on, "" when HEAD is detached. A copy is on the branch
 // of the tree it was made of.
 func (t *Tree) Branch(ctx context.Context) (string, error) {
-	if t.copied {
+	if t.copy != nil {
 		return t.branch, nil
 	}
 	name, err := t.repo.git.line(ctx, t.at, "symbolic-ref", "-q", "--short", "HEAD")
@@ -117,6 +119,11 @@ func (f *frozen) drop() { _ = os.Remove(f.at.index) }
 
 // freeze commits the tree as it is now, without any ref.
 func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...string) (*frozen, error) {
+	if t.copy != nil {
+		if err := t.copy.clear(ctx); err != nil {
+			return nil, err
+		}
+	}
 	index := t.repo.next("index")
 	if err := copyIndex(t.index, index); err != nil {
 		return nil, fmt.Errorf("copy index: %w", err)

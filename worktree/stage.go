@@ -27,6 +27,7 @@ const (
 	LeftSubmodule  = "files of a submodule"
 	LeftSecret     = "looks like a secret"
 	LeftName       = "name not allowed in a repository"
+	LeftUnsafe     = "not a file that git can be let read"
 )
 
 // tooLarge is the size beyond which a file does not go into objects unasked.
@@ -86,6 +87,7 @@ func (s *staging) flags(ctx context.Context) error {
 		return err
 	}
 	var assumed, skipped, harness []string
+	known := map[string]bool{}
 	for _, entry := range fields(out) {
 		info, name, ok := strings.Cut(entry, "\t")
 		if !ok || len(info) < 8 {
@@ -99,6 +101,7 @@ func (s *staging) flags(ctx context.Context) error {
 			harness = append(harness, name)
 			continue
 		}
+		known[name] = true
 		if tag >= 'a' && tag <= 'z' {
 			assumed = append(assumed, name)
 		}
@@ -117,6 +120,7 @@ func (s *staging) flags(ctx context.Context) error {
 		s.update(ctx, assumed, "--no-assume-unchanged"),
 		s.update(ctx, skipped, "--no-skip-worktree"),
 		s.update(ctx, harness, "--force-remove"),
+		s.putBack(ctx, known),
 	)
 }
 
@@ -232,7 +236,8 @@ func (t *Tree) file(name string) string { return t.Root + "/" + name }
 
 // populated reports whether the folder of a submodule holds anything.
 func (t *Tree) populated(name string) bool {
-	d, err := os.Open(t.file(name))
+	// Without waiting: a writer may have put a FIFO there.
+	d, err := os.OpenFile(t.file(name), syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}
@@ -269,7 +274,7 @@ func secretName(base string) bool {
 // may have been changed in the same second, and would miss those in a newer file. An
 // absent index is an empty one.
 func copyIndex(from, to string) error {
-	src, err := os.Open(from)
+	src, err := openPlain(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

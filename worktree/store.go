@@ -112,7 +112,7 @@ func quoteAlternate(path string) string {
 
 // mirror makes to a copy of from, or absent like it.
 func mirror(from, to string) error {
-	text, err := os.ReadFile(from)
+	text, err := readPlain(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.Remove(to)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Options configures [Open]. The zero value works.
@@ -59,6 +60,8 @@ type Repo struct {
 	id     runID
 	tree   *Tree
 
+	reclaimTime time.Duration // see the constant
+
 	mu     sync.Mutex
 	store  string // our git directory; "" before the first snapshot made it
 	lease  *lock
@@ -91,7 +94,7 @@ func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{copies: map[string]*Copy{}}
+	r := &Repo{copies: map[string]*Copy{}, reclaimTime: reclaimTime}
 	if r.id, err = newRunID(o); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
@@ -112,6 +115,10 @@ func (r *Repo) Tree() *Tree { return r.tree }
 
 // locate asks git where the repository of dir is.
 func (r *Repo) locate(ctx context.Context, dir string) error {
+	// A repository may hold anything, a FIFO for its configuration too.
+	const limit = 30 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer after %v", limit))
+	defer cancel()
 	at := place{dir: dir, user: true}
 	var inside, gitDir, root, prefix, index string
 	questions := []struct {
