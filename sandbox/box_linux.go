@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// openFor bounds how long the kernel may take to build a box, on a machine under load.
-	openFor = 20 * time.Second
-	// closeFor bounds how long an init may take to end by itself, and to end a command.
+	// patience bounds how long building a box, handing it a message or ending a command may
+	// take on a machine under load. What ends a box for less takes other commands with it.
+	patience = 20 * time.Second
+	// closeFor bounds how long an init may take to end by itself, and to end a command that
+	// nobody waits for any more.
 	closeFor = 5 * time.Second
 )
 
@@ -56,7 +58,7 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if err := b.start(ctx, p.Init); err != nil {
 		return nil, &noBox{err}
 	}
-	limited, cancel := context.WithTimeout(ctx, openFor)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err = b.send(plan.spec); err == nil {
 		_, err = b.await(limited, ready)
@@ -136,7 +138,8 @@ func (b *Box) Close() error {
 
 // Run runs a command in the box and waits until it and all its descendants have ended.
 // What the command does is in the Output, being killed by its timeout or by ctx included;
-// an error means that it was not started, or that the box ended under it.
+// an error means that it was not started, or that the box ended under it: the error then
+// wraps [ErrEnded].
 func (b *Box) Run(ctx context.Context, c Command) (Output, error) {
 	dir, err := c.dirOf()
 	if err != nil {
@@ -187,16 +190,17 @@ func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply
 	if r, err = b.await(limited, reply); !errors.Is(err, errOver) {
 		return r, "", err
 	}
+	wait := patience
 	if killed = killedTimeout; ctx.Err() != nil {
-		killed = killedCancelled
+		killed, wait = killedCancelled, closeFor
 	}
 	if err := b.send(boxinit.Request{ID: id, Kill: true}); err != nil {
 		return r, killed, err
 	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	if r, err = b.await(late, reply); errors.Is(err, errOver) {
-		_ = b.Close() // what cannot be ended in the box ends with it
+		err = b.abandon(err) // what cannot be ended in the box ends with it
 	}
 	return r, killed, err
 }
@@ -216,7 +220,7 @@ func (b *Box) expect(id int64) <-chan boxinit.Reply {
 	return call
 }
 
-// await waits for a reply. Its error is the init's, [errGone], or [errOver].
+// await waits for a reply. Its error is the init's, an [endedError], or [errOver].
 func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Reply, error) {
 	select {
 	case r := <-call:
@@ -229,14 +233,33 @@ func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Rep
 	case r := <-call: // its last words
 		return r, answered(r)
 	default:
-		return boxinit.Reply{}, errGone
+		return boxinit.Reply{}, b.ended(nil)
 	}
+}
+
+// abandon ends a box whose init does not do what it is asked to. It returns why as an
+// [endedError].
+func (b *Box) abandon(why error) error {
+	select {
+	case <-b.gone:
+		return b.ended(nil)
+	default:
+	}
+	_ = b.init.Process.Kill() // it may be past reading that the conversation is over
+	_ = b.Close()
+	return b.ended(why)
+}
+
+// ended tells of a box that is gone, and how its init ended if nothing else is known.
+func (b *Box) ended(why error) error {
+	if s := b.init.ProcessState; why == nil && s != nil && !s.Success() {
+		why = errors.New("its init: " + s.String())
+	}
+	return &endedError{why}
 }
 
 // errOver is the answer of await when its ctx was over first.
 var errOver = errors.New("no answer in time")
-
-var errGone = fmt.Errorf("the box has ended: %w", os.ErrClosed)
 
 // An initError is what the init says of a command or a box that it could not start.
 type initError struct {

@@ -97,7 +97,8 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// send sends the init a message, with descriptors for a command.
+// send sends the init a message, with descriptors for a command. A message that cannot be
+// delivered ends the box.
 func (b *Box) send(v any, files ...*os.File) error {
 	frame, err := boxinit.Encode(v)
 	if err != nil {
@@ -120,14 +121,15 @@ func (b *Box) send(v any, files ...*os.File) error {
 	}
 	b.sending.Lock()
 	defer b.sending.Unlock()
-	if err := b.conn.SetWriteDeadline(time.Now().Add(closeFor)); err != nil {
-		return errGone
+	err = b.conn.SetWriteDeadline(time.Now().Add(patience))
+	if err == nil {
+		_, _, err = b.conn.WriteMsgUnix(frame[:boxinit.HeaderLen], rights, nil)
 	}
-	if _, _, err := b.conn.WriteMsgUnix(frame[:boxinit.HeaderLen], rights, nil); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+	if err == nil {
+		_, err = b.conn.Write(frame[boxinit.HeaderLen:])
 	}
-	if _, err := b.conn.Write(frame[boxinit.HeaderLen:]); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+	if err != nil {
+		return b.abandon(err) // after a part of a message no other can follow
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +54,16 @@ func help(what string, args []string) error {
 			return err
 		}
 		return box.Close()
+	case "grow": // writes a file that is larger than it may be
+		limit := syscall.Rlimit{Cur: 1024, Max: 1024}
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			return err
+		}
+		f, err := sandbox.OpenFiles(sandbox.Policy{Workspace: args[0], Writable: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.WriteFile(args[1], make([]byte, 4096), 0o644), f.Close())
 	case "hold": // holds a box with a process in it until it is killed
 		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0], Writable: true})
 		if err != nil {

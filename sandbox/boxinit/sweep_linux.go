@@ -58,7 +58,8 @@ func (s *server) sweep(c *command) {
 			keep[other.tag] = true
 		}
 	}
-	for end := time.Now().Add(sweepFor); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+	// At least once, however long this process was kept from running.
+	for end := time.Now().Add(sweepFor); ; time.Sleep(200 * time.Microsecond) {
 		// Stopped first, so that none can start another while the rest is being found.
 		for stopped := map[int]bool{}; ; {
 			fresh := 0
@@ -78,7 +79,7 @@ func (s *server) sweep(c *command) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		s.reap()
-		if len(left) == 0 {
+		if len(left) == 0 || time.Now().After(end) {
 			return
 		}
 	}
