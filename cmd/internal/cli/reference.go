@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"skein/cmd/internal/config"
 	"skein/cmd/internal/provider"
 )
 
@@ -19,6 +20,8 @@ func Reference() string {
 	for _, v := range variables() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", v[0], v[1])
 	}
+	b.WriteString("\n## Configuration\n\nThe file `~/.config/skein/config.yaml`. What a flag or a variable says comes before it; " +
+		"an unknown key or a bad value is an error with its line.\n\n```yaml\n" + config.Example + "```\n")
 	return b.String()
 }
 

@@ -20,6 +20,24 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
+// Example is a file with everything in it.
+const Example = `# the model, where --model and SKEIN_MODEL do not name one
+model: vllm/our-model
+base_url: http://127.0.0.1:8000/v1   # of this model only
+retry_for: 10m
+stream: on
+models:
+  vllm/our-model:
+    window: 131072                   # tokens
+    output: 16384                    # of the largest reply
+    date: 2026-11-30
+    prices:                          # dollars for a million tokens
+      input: 0.5
+      cache_read: 0.05               # like input, where left out
+      cache_write: 0.5               # like input, where left out
+      output: 2
+`
+
 // A Config is what the file says. The zero value says nothing.
 type Config struct {
 	Path string // of the file, whether it is there or not

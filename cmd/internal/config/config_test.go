@@ -64,6 +64,14 @@ models:
 	}
 }
 
+func TestExampleIsRead(t *testing.T) {
+	c, err := load(t, Example)
+	row := c.Row(c.Model)
+	if err != nil || c.BaseURL == "" || c.RetryFor == 0 || c.Stream == "" || !row.Known || row.Date == "" || row.Price == nil || row.Price.CacheRead != 0.05 {
+		t.Errorf("Load(Example) = %+v with %+v, %v, want everything in it", c, row, err)
+	}
+}
+
 // A file's row stands in place of a built-in one.
 func TestRowOfTheFileComesFirst(t *testing.T) {
 	c, err := load(t, "models: {deepseek/deepseek-flash: {output: 1000}}")
