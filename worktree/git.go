@@ -76,14 +76,20 @@ func (e *gitError) Error() string {
 	return "git " + e.verb + ": " + e.cause.Error()
 }
 
-// reason is the first line of what git says that is no hint.
+// reason is why git stopped: the last of its errors that is not about what follows from
+// it. Earlier ones may be of a filter that may fail, or of a filter's own.
 func (e *gitError) reason() string {
+	reason := ""
 	for line := range strings.Lines(e.stderr) {
-		if kind, text, ok := strings.Cut(line, ": "); ok && (kind == "error" || kind == "fatal") {
-			return strings.TrimSpace(text)
+		kind, text, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case !ok, kind != "error" && kind != "fatal":
+		case strings.HasPrefix(text, "Unable to process path "), strings.HasSuffix(text, ": failed to insert into database"):
+		default:
+			reason = text
 		}
 	}
-	return strings.TrimSpace(e.stderr)
+	return reason
 }
 
 func (e *gitError) Unwrap() error { return e.cause }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -211,17 +212,32 @@ func (s *staging) updateWarn(ctx context.Context, paths []string, flags ...strin
 	return warnings, err
 }
 
-// add stages files as they are now. Where git refuses, it halves the list until it
+// refusals are what git says of a file that is not to be had, or not to be had as an
+// object. All else, such as a full disk, is a failure: leaving files out because of it
+// would lose work and call it a change.
+var refusals = regexp.MustCompile(`^(open\(.*\): Permission denied` +
+	`|.*: can only add regular files, symbolic links or git-directories` +
+	`|.*: unsupported file type` +
+	`|BOM is (required|prohibited) in '.*' if encoded as .*` +
+	`|failed to encode '.*' from .* to .*` +
+	`|.*: clean filter '.*' failed` +
+	`|'.*' does not have a commit checked out` +
+	`|'.*' is beyond a symbolic link)$`)
+
+// add stages files as they are now. Where git refuses one, it halves the list until it
 // knows the file that is to blame, names it and takes the rest.
 func (s *staging) add(ctx context.Context, paths []string) error {
 	warnings, err := s.updateWarn(ctx, paths, "--add", "--remove", "--replace")
-	if e := (*gitError)(nil); errors.As(err, &e) && e.exit > 0 {
+	if e := (*gitError)(nil); errors.As(err, &e) && e.exit > 0 && refusals.MatchString(e.reason()) {
 		if len(paths) == 1 {
 			s.left = append(s.left, Left{paths[0], e.reason()})
 			return nil
 		}
 		half := len(paths) / 2
-		return errors.Join(s.add(ctx, paths[:half]), s.add(ctx, paths[half:]))
+		if err := s.add(ctx, paths[:half]); err != nil {
+			return err
+		}
+		return s.add(ctx, paths[half:])
 	}
 	for line := range strings.Lines(warnings) {
 		if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "Ignoring path "); ok {
