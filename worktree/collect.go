@@ -50,7 +50,10 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	}
 	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
 	ch.Empty = len(ch.Files) == 0
-	return ch, err
+	if err != nil || ch.Empty {
+		return ch, err
+	}
+	return ch, c.repo.pack(ctx, ch.Commit, ch.Base)
 }
 
 // stat lists the files in which two commits or trees differ, renames found.

@@ -13,24 +13,35 @@ import (
 func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	without := s.Head // of a copy: the snapshot it was made of, which is held
 	if t.copy == nil {
 		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
 			return err
 		}
-		revs := s.Commit + "\n"
-		if r.head != "" {
-			revs += "^" + r.head + "\n"
-		}
-		if _, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs",
-			filepath.Join(r.objects(), "pack", "pack")); err != nil {
-			return err
-		}
-		if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
-			return err
-		}
+		without = r.head
+	}
+	if err := r.pack(ctx, s.Commit, without); err != nil {
+		return err
+	}
+	if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
+		return err
 	}
 	r.bases++
 	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), s.Commit)
+	return err
+}
+
+// pack puts into our store all of a commit that others do not hold. Whatever of it git
+// found in the user's object store it did not write to ours, and the user may delete it.
+// The others are held already: by a pack of ours, or by the run's ref on the user's HEAD.
+func (r *Repo) pack(ctx context.Context, commit string, without ...string) error {
+	revs := commit + "\n"
+	for _, id := range without {
+		if id != "" {
+			revs += "^" + id + "\n"
+		}
+	}
+	_, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs", filepath.Join(r.objects(), "pack", "pack"))
 	return err
 }
 

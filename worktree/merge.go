@@ -55,7 +55,7 @@ func conflict(list []Conflict) error {
 }
 
 // Merge merges a change three-way onto a commit, in memory. Onto is the change's base,
-// or what an earlier Merge made of it. The same input gives the same commit.
+// or what an earlier Merge made of it; both are of this run. The same input gives the same commit.
 func (r *Repo) Merge(ctx context.Context, onto string, ch Change) (string, error) {
 	if ch.Empty {
 		return onto, nil
@@ -66,6 +66,9 @@ func (r *Repo) Merge(ctx context.Context, onto string, ch Change) (string, error
 	}
 	id, err := r.commit(ctx, tree, "merge\n", onto, ch.Commit)
 	if err != nil {
+		return "", fmt.Errorf("merge: %w", err)
+	}
+	if err := r.pack(ctx, id, onto, ch.Commit); err != nil {
 		return "", fmt.Errorf("merge: %w", err)
 	}
 	return id, nil
