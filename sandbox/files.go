@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -54,14 +53,8 @@ func OpenFiles(p Policy) (*Files, error) {
 		f.views = append(f.views, resolved)
 	}
 	for _, h := range slices.Concat(p.Hidden, secrets(p.Env)) {
-		h = filepath.Clean(h)
-		for _, view := range f.views {
-			if below, ok := strings.CutPrefix(h, view+"/"); ok {
-				h = below
-			}
-		}
-		if filepath.IsLocal(h) {
-			f.hidden = append(f.hidden, filepath.ToSlash(h))
+		if rel, ok := p.below(h); ok {
+			f.hidden = append(f.hidden, filepath.ToSlash(rel))
 		}
 	}
 	return f, nil

@@ -207,24 +207,24 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 		}
 	}
 	for _, path := range p.Hidden {
-		target := filepath.Clean(path)
-		if !filepath.IsAbs(target) {
-			if !filepath.IsLocal(target) {
-				return &policyError{fmt.Errorf("hidden path %s leaves the workspace", path), "name it by its absolute path"}
-			}
-			target = filepath.Join(view, target)
-		}
-		if target == "/" || target == view || shown[target] && !within(target, view) {
-			return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
-		}
-		if below, ok := strings.CutPrefix(target, view+"/"); ok {
-			if _, err := fixed(filepath.Join(p.Workspace, below)); err != nil && p.Writable {
+		targets := []string{actual(path)}
+		if rel, ok := p.below(path); ok {
+			host := filepath.Join(p.Workspace, rel)
+			if _, err := fixed(host); err != nil && p.Writable {
 				return err
 			}
-		} else if resolved, err := filepath.EvalSymlinks(target); err == nil {
-			target = resolved
+			if targets = []string{filepath.Join(view, rel)}; !within(host, view) {
+				targets = append(targets, host) // the same file where the host has it
+			}
+		} else if !filepath.IsAbs(path) {
+			return &policyError{fmt.Errorf("hidden path %s leaves the workspace", path), "name it by its absolute path"}
 		}
-		spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(target)})
+		for _, target := range targets {
+			if target == "/" || target == view || shown[target] && !within(target, view) {
+				return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
+			}
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(target)})
+		}
 	}
 	return nil
 }

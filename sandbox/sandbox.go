@@ -17,6 +17,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -48,7 +49,9 @@ type Policy struct {
 	GitDir string
 	// ReadOnly lists what else must be visible, such as object stores.
 	ReadOnly []Mount
-	// Hidden lists paths hidden besides the built-in ones; relative ones are below View.
+	// Hidden lists paths hidden besides the built-in ones, in any order; relative ones are
+	// below the workspace. What does not exist is ignored. What the policy shows by name is
+	// shown even below a hidden folder.
 	Hidden []string
 	// Tmp is a private host folder shown as /tmp, writable; "" for one in memory.
 	Tmp string
@@ -199,6 +202,31 @@ func resolve(path string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
+}
+
+// actual makes an absolute path free of symbolic links as far as it exists.
+func actual(path string) string {
+	path = filepath.Clean(path)
+	if found, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
+		return cmp.Or(found, path)
+	}
+	return filepath.Join(actual(filepath.Dir(path)), filepath.Base(path))
+}
+
+// below returns the name in the workspace of a path that is relative, or that lies below
+// the workspace or its view, by whatever links it was named. The policy is a checked one.
+func (p Policy) below(path string) (rel string, ok bool) {
+	if !filepath.IsAbs(path) {
+		return filepath.Clean(path), filepath.IsLocal(path)
+	}
+	for _, path := range []string{filepath.Clean(path), actual(path)} {
+		for _, root := range []string{p.View, actual(p.View), p.Workspace} {
+			if rel, ok := strings.CutPrefix(path, root+"/"); ok {
+				return rel, true
+			}
+		}
+	}
+	return "", false
 }
 
 // within reports whether path is dir or lies below it. Both are clean.
