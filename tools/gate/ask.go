@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Question is what a person is asked before a call or a merge happens. Its texts may come
@@ -28,9 +30,10 @@ type Asker interface {
 }
 
 // Terminal returns an asker that puts plain y or n questions on out and reads the answers
-// from in. The end of the input is a no, and so is a line without its end.
+// from in. What was typed before a question was shown answers nothing. The end of the input
+// is a no, and so is a line without its end.
 func Terminal(in io.Reader, out io.Writer) Asker {
-	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), out: out}
+	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), keys: in, out: out}
 }
 
 type terminal struct {
@@ -38,6 +41,7 @@ type terminal struct {
 
 	// Whoever has the turn owns the fields below.
 	in      *bufio.Reader
+	keys    io.Reader // what in reads
 	out     io.Writer
 	pending chan line // a read that a cancelled question has left behind, or nil
 	ended   bool      // the input is at its end
@@ -56,8 +60,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
 	case <-ctx.Done():
 		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
 	}
+	if _, err := io.WriteString(t.out, q.text()); err != nil {
+		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
+	}
 	t.forget()
-	prompt := q.text()
+	prompt := "allow? y = yes, n = no, n REASON = no, and tell the model why: "
 	for {
 		if _, err := io.WriteString(t.out, prompt); err != nil {
 			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
@@ -79,20 +86,25 @@ func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
 	}
 }
 
-// forget drops a line that was typed before the question it would answer was shown.
+// forget drops what was typed before the question it would answer was shown: what the
+// terminal holds, what was read with an earlier line, and the line that a cancelled question
+// was waiting for.
 func (t *terminal) forget() {
-	if t.pending == nil {
-		return
+	if f, ok := t.keys.(*os.File); ok {
+		flush(f)
 	}
-	select {
-	case l := <-t.pending:
-		t.pending, t.ended = nil, l.err != nil
-	default:
+	if t.pending != nil {
+		select {
+		case l := <-t.pending:
+			t.pending, t.ended = nil, l.err != nil
+		default:
+			return // in is being read by somebody else, so it holds nothing
+		}
 	}
+	_, _ = t.in.Discard(t.in.Buffered()) // cannot fail: it is there
 }
 
-// read returns the next line, and a no at the end of the input. Input is read only while a
-// question is open: what comes between two questions is left for the second.
+// read returns the next line, and a no at the end of the input.
 func (t *terminal) read(ctx context.Context) (string, error) {
 	if t.ended {
 		return "n", nil
@@ -126,11 +138,38 @@ func (t *terminal) read(ctx context.Context) (string, error) {
 func (q Question) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nagent %s asks: %s (%s)\nin %s\n", oneLine(q.Agent), oneLine(q.Purpose), oneLine(q.Tool), oneLine(q.Dir))
-	for l := range strings.SplitSeq(strings.TrimRight(q.Detail, "\n"), "\n") {
-		b.WriteString("  | " + Visible(l) + "\n")
+	lines := strings.Split(strings.TrimRight(q.Detail, "\n"), "\n")
+	for i, l := range lines {
+		switch left := len(lines) - mostLines; {
+		case left <= 0, i < mostLines/2, i >= mostLines/2+left:
+			b.WriteString("  | " + oneScreen(Visible(l)) + "\n")
+		case i == mostLines/2:
+			fmt.Fprintf(&b, "  … %d lines are not shown …\n", left)
+		}
 	}
-	b.WriteString("allow? y = yes, n = no, n REASON = no, and tell the model why: ")
 	return b.String()
+}
+
+// What is shown of a detail at most: lines, and bytes of one line. A person reads no more,
+// and of what scrolls away the question is a part.
+const (
+	mostLines = 200
+	mostBytes = 2000
+)
+
+// oneScreen keeps the beginning and the end of a line that would fill the screen.
+func oneScreen(l string) string {
+	if len(l) <= mostBytes {
+		return l
+	}
+	from, to := mostBytes/2, len(l)-mostBytes/2
+	for !utf8.RuneStart(l[from]) {
+		from--
+	}
+	for !utf8.RuneStart(l[to]) {
+		to++
+	}
+	return fmt.Sprintf("%s\n  … %d bytes of this line are not shown …\n  | %s", l[:from], to-from, l[to:])
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(Visible(s), "\n", `\n`) }

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -46,12 +47,42 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Answers that are there already, as from a pipe, go to the questions in order.
+// One answer is for one question: what came with it was typed before the next was shown.
 func TestTerminalReadsOneAnswerPerQuestion(t *testing.T) {
-	term := gate.Terminal(strings.NewReader("y\nn\ny\n"), io.Discard)
-	for i, want := range []bool{true, false, true, false} {
+	term := gate.Terminal(strings.NewReader("y\ny\ny\n"), io.Discard)
+	for i, want := range []bool{true, false, false} {
 		if ok, _, err := term.Ask(t.Context(), gate.Question{}); ok != want || err != nil {
 			t.Errorf("answer %d = %v, %v; want %v", i, ok, err, want)
+		}
+	}
+}
+
+// A long detail is cut in the middle, by lines and within them, and the question says so: it
+// must not scroll away what it asks.
+func TestTerminalShowsAScreenful(t *testing.T) {
+	numbered := func(from, to int) (s string) {
+		for i := from; i <= to; i++ {
+			s += fmt.Sprintf("  | line %d\n", i)
+		}
+		return s
+	}
+	for _, tt := range []struct{ detail, want string }{
+		{strings.ReplaceAll(numbered(1, 200), "  | ", ""), numbered(1, 200)},
+		{strings.ReplaceAll(numbered(1, 201), "  | ", ""), numbered(1, 100) + "  … 1 lines are not shown …\n" + numbered(102, 201)},
+		{strings.ReplaceAll(numbered(1, 5000), "  | ", ""), numbered(1, 100) + "  … 4800 lines are not shown …\n" + numbered(4901, 5000)},
+		{
+			"a" + strings.Repeat("é", 3000) + "z",
+			"  | a" + strings.Repeat("é", 499) + "\n  … 4004 bytes of this line are not shown …\n  | " + strings.Repeat("é", 499) + "z\n",
+		},
+	} {
+		var out strings.Builder
+		if _, _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), gate.Question{Detail: tt.detail}); err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(out.String(), "\nin \n")
+		got, _, _ = strings.Cut(got, "allow? ")
+		if got != tt.want {
+			t.Errorf("a detail of %d bytes is shown as\n%s\nwant\n%s", len(tt.detail), got, tt.want)
 		}
 	}
 }
