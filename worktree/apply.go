@@ -14,12 +14,18 @@ type Applied struct {
 	Files []FileStat
 }
 
+// ErrHalfApplied is wrapped by the errors of [Tree.Apply] that leave, or find, a tree in
+// which a part of a change stands, since it could not be rolled back. The tree is not fit
+// for work until that was done: every Apply, and [Repo.Recover], tries it again. Such an
+// error wraps no [ConflictError].
+var ErrHalfApplied = errors.New("a change stands half applied")
+
 // Apply brings a merged commit into the tree, all of it or nothing. Base is the commit
 // the tree was last brought to: its snapshot, or what was applied after that. The merge
 // is made against the tree as it is now, so what the user edited since base is kept. A
-// [ConflictError] or another error means that the tree is as it was before; if rolling
-// back fails too, the error says so and [Repo.Recover] will try again. The index is not
-// touched: what was staged stays so, new files are untracked.
+// [ConflictError] or another error means that the tree is as it was before, save one that
+// wraps [ErrHalfApplied]. The index is not touched: what was staged stays so, new files
+// are untracked.
 func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) {
 	ctx, done := t.guard(ctx)
 	defer done()
@@ -41,6 +47,9 @@ func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) 
 		return Applied{}, err
 	}
 	defer guard.release()
+	if err := r.clearLedgers(t.Root); err != nil {
+		return Applied{}, err
+	}
 
 	now, err := t.freeze(ctx, rules{}, "snapshot\n", base)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -243,6 +244,85 @@ func TestApplyEndsWhenCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Apply = %v, want cancelled", err)
 	}
+	same(t, "tree", l.files(l.root), before)
+	l.close(r)
+}
+
+// half makes a change of a, b and c.
+func (l *lab) half(r *worktree.Repo, s worktree.Snapshot) string {
+	l.Helper()
+	return l.merge(r, s.Commit, l.change(r, s, "0.1", func(dir string) {
+		for _, name := range []string{"a", "b", "c"} {
+			l.write(dir, name, name+" 2\n")
+		}
+	}))
+}
+
+func TestApplyRollsBackAPanic(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.write(l.root, "b", "b\n")
+	l.commit()
+	before := l.files(l.root)
+	r := l.open(worktree.Options{Fault: func(at string) error {
+		if at == "after replace b" {
+			panic("our bug")
+		}
+		return nil
+	}})
+	s := l.snapshot(r.Tree())
+	merged := l.half(r, s)
+	func() {
+		defer func() {
+			if got := recover(); got != "our bug" {
+				t.Errorf("Apply panics with %v, want the bug", got)
+			}
+		}()
+		_, err := r.Tree().Apply(t.Context(), s.Commit, merged)
+		t.Errorf("Apply = %v, want a panic", err)
+	}()
+	same(t, "tree", l.files(l.root), before)
+	l.close(r)
+}
+
+func TestApplyRefusesAHalfAppliedTree(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.write(l.root, "b", "b\n")
+	l.commit()
+	before := l.files(l.root)
+	var hidden string
+	broken := errors.New("broken disk")
+	r := l.open(worktree.Options{Fault: func(at string) error {
+		if at != "after replace b" || hidden != "" {
+			return nil
+		}
+		// What the old files were kept in cannot be reached.
+		olds, err := filepath.Glob(l.root + "/.git/skein/runs/*/apply-*/old")
+		l.check(err)
+		hidden = olds[0]
+		l.check(os.Rename(hidden, hidden+".hidden"))
+		return broken
+	}})
+	s := l.snapshot(r.Tree())
+	merged := l.half(r, s)
+	other := l.merge(r, s.Commit, l.change(r, s, "0.2", func(dir string) { l.write(dir, "d", "d\n") }))
+	var c *worktree.ConflictError
+	for _, what := range []string{"first", "second"} {
+		_, err := r.Tree().Apply(t.Context(), s.Commit, merged)
+		if !errors.Is(err, worktree.ErrHalfApplied) || errors.As(err, &c) {
+			t.Errorf("%s Apply = %v, want ErrHalfApplied", what, err)
+		}
+	}
+	if _, err := r.Tree().Apply(t.Context(), s.Commit, other); !errors.Is(err, worktree.ErrHalfApplied) {
+		t.Errorf("Apply of another change = %v, want ErrHalfApplied", err)
+	}
+	if _, err := os.Lstat(l.root + "/d"); err == nil {
+		t.Errorf("the other change was applied")
+	}
+	l.check(os.Rename(hidden+".hidden", hidden))
+	l.apply(r.Tree(), s.Commit, other)
+	before["d"] = `false "d\n"`
 	same(t, "tree", l.files(l.root), before)
 	l.close(r)
 }

@@ -117,6 +117,16 @@ func readLedger(dir string) (*ledger, error) {
 	if err := json.Unmarshal(text, l); err != nil {
 		return nil, fmt.Errorf("read ledger %s: %w", dir, err)
 	}
+	for _, e := range l.Entries {
+		if !safePath(string(e.Path)) {
+			return nil, fmt.Errorf("read ledger %s: path %q", dir, e.Path)
+		}
+	}
+	for _, p := range l.Folders {
+		if !safePath(string(p)) {
+			return nil, fmt.Errorf("read ledger %s: path %q", dir, p)
+		}
+	}
 	return l, nil
 }
 
@@ -130,18 +140,26 @@ func (l *ledger) sibling(i int) string {
 	return fmt.Sprintf("%s/.skein-%s-%d", filepath.Dir(l.file(l.Entries[i])), filepath.Base(l.dir), i)
 }
 
-// carryOut makes the changes. After an error the tree is as it was.
-func (l *ledger) carryOut(ctx context.Context) error {
-	err := l.replaceAll(ctx)
-	if err == nil {
+// carryOut makes the changes. After an error, or a panic, the tree is as it was, unless
+// the error wraps [ErrHalfApplied].
+func (l *ledger) carryOut(ctx context.Context) (err error) {
+	ended := false
+	defer func() {
+		if ended {
+			return
+		}
+		cause := "panic"
+		if err != nil {
+			cause = err.Error()
+		}
+		if _, back := l.rollBack(); back != nil {
+			err = fmt.Errorf("%w: %s; roll back: %w", ErrHalfApplied, cause, back)
+		}
+	}()
+	if err = l.replaceAll(ctx); err == nil {
 		err = l.finish()
 	}
-	if err == nil {
-		return nil
-	}
-	if _, back := l.rollBack(); back != nil {
-		return errors.Join(err, fmt.Errorf("roll back: %w", back))
-	}
+	ended = err == nil
 	return err
 }
 

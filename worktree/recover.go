@@ -136,6 +136,26 @@ func recoverApply(dir string) Recovered {
 	return Recovered{Action: RolledBack, Paths: others}
 }
 
+// clearLedgers finishes or undoes what was left of earlier Applies to a tree. The caller
+// holds the lock: none of them is still at work.
+func (r *Repo) clearLedgers(root string) error {
+	ledgers, err := filepath.Glob(filepath.Join(r.store, "runs", "*", "apply-*", ledgerName))
+	if err != nil {
+		return err
+	}
+	for _, path := range ledgers {
+		dir := filepath.Dir(path)
+		l, err := readLedger(dir)
+		if err == nil && string(l.Root) == root {
+			err = recoverApply(dir).Err
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrHalfApplied, err)
+		}
+	}
+	return nil
+}
+
 // as is the same repository seen by another run.
 func (r *Repo) as(id runID) *Repo {
 	return &Repo{
