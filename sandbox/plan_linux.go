@@ -79,15 +79,22 @@ func viewOf(p Policy) (string, error) {
 	return view, nil
 }
 
+// What a box writes in memory: each place has its bound, so that filling one does not end
+// the machine. A build cache grows with what is built, the bound with the machine.
+const (
+	scratchSize = "1g"
+	cacheSize   = "25%"
+)
+
 // system is what every box has of its own.
 func system() []boxinit.Mount {
 	mounts := []boxinit.Mount{
 		{Kind: boxinit.Tmpfs, Target: "/dev"},
 		{Kind: boxinit.Pts, Target: "/dev/pts"},
-		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777},
+		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777, Size: scratchSize},
 		{Kind: boxinit.Proc, Target: "/proc"},
 		{Kind: boxinit.Tmpfs, Target: "/run"}, // sockets of every kind of daemon
-		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true},
+		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: scratchSize},
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		path := boxinit.Raw("/dev/" + name)
@@ -176,7 +183,7 @@ func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
 // scratch is what commands may write besides the workspace.
 func scratch(p Policy, add func(boxinit.Mount)) error {
 	if p.Tmp == "" {
-		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777})
+		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777, Size: scratchSize})
 	} else {
 		source, err := resolve(p.Tmp)
 		if err != nil {
@@ -184,7 +191,7 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 		}
 		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: "/tmp", Writable: true, Mine: true})
 	}
-	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true}
+	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true, Size: cacheSize}
 	if named := goCache(p.Env); filepath.IsAbs(named) { // else there is no home to look in
 		if users, err := resolve(named); err == nil {
 			cache.Kind, cache.Source = boxinit.Overlay, boxinit.Raw(users)

@@ -8,6 +8,10 @@
 //
 // One tier so far: Linux namespaces, with a small init of ours as pid 1 (package boxinit).
 //
+// Bounded: what a box writes in memory is 1 GiB for each of /tmp, HOME and /dev/shm and a
+// quarter of the machine's for the build cache; a file is at most 4 GiB; there are no core
+// dumps. Memory and processes are not bounded.
+//
 // Not held: a command that may write a folder without a git directory can make one there,
 // with hooks and filters that run outside when somebody uses git; [Box.Planted] tells. Git
 // directories that lie deep in a large writable tree, beyond its first 5,000 files and

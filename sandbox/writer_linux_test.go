@@ -1,8 +1,10 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"skein/sandbox"
@@ -125,6 +127,33 @@ func TestRootRunsAsTheOwnerOfTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, box, "echo u >> made/by/tool; echo v > made/by/command")
+}
+
+// A command can fill neither the memory by way of files, nor the disk with one.
+func TestFilesAreBounded(t *testing.T) {
+	var memory syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&memory); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	box := open(t, sandbox.Policy{Workspace: dir, Writable: true})
+	quarter := int64(memory.Totalram) * int64(memory.Unit) / 4
+	for place, want := range map[string]int64{"/tmp": 1 << 30, "~": 1 << 30, "/dev/shm": 1 << 30, "$GOCACHE": quarter} {
+		var blocks, size, files int64
+		if _, err := fmt.Sscan(must(t, box, "stat -f -c '%b %S %c' "+place), &blocks, &size, &files); err != nil {
+			t.Fatal(err)
+		}
+		if got := blocks * size; got > want+int64(os.Getpagesize()) || got < want/10*9 || files != 256<<10 {
+			t.Errorf("%s holds %d bytes in %d files, want %d in %d", place, got, files, want, 256<<10)
+		}
+	}
+	if got := must(t, box, "ulimit -Hc; ulimit -c"); got != "0\n0\n" {
+		t.Errorf("limits of core dumps = %q, want 0", got)
+	}
+	must(t, box, "truncate -s 4G sparse")
+	if out, exit := sh(t, box, "truncate -s 5G sparse"); exit == 0 {
+		t.Errorf("a file of 5 GiB: exit 0, want a failure; output:\n%s", out)
+	}
 }
 
 // The go command works in a box on the user's warm cache, and leaves that as it is.

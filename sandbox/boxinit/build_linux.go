@@ -113,12 +113,20 @@ func (b *builder) attach(i int, m Mount) error {
 	return fmt.Errorf("unknown kind of mount")
 }
 
+// mostFiles is how many files a file system of limited size holds: empty ones take memory,
+// too.
+const mostFiles = "256k"
+
 func (b *builder) tmpfs(m Mount) error {
 	mode := m.Mode
 	if mode == 0 {
 		mode = 0o755
 	}
-	fd, err := newFileSystem("tmpfs", "mode", fmt.Sprintf("%04o", mode))
+	options := []string{"mode", fmt.Sprintf("%04o", mode)}
+	if m.Size != "" {
+		options = append(options, "size", m.Size, "nr_inodes", mostFiles)
+	}
+	fd, err := newFileSystem("tmpfs", options...)
 	if err != nil {
 		return err
 	}
@@ -154,7 +162,7 @@ func (b *builder) overlay(lower int, m Mount) error {
 }
 
 func (b *builder) layered(lower int, m Mount) error {
-	if err := b.tmpfs(Mount{Target: stage, Writable: true}); err != nil {
+	if err := b.tmpfs(Mount{Target: stage, Writable: true, Size: m.Size}); err != nil {
 		return err
 	}
 	// The overlay keeps what it needs of the stage; nobody else can reach it afterwards.

@@ -60,6 +60,9 @@ func becomeServer(control socket) error {
 	if err := loopbackUp(); err != nil {
 		return fmt.Errorf("bring the loopback device up: %w", err)
 	}
+	if err := limitFiles(); err != nil {
+		return err
+	}
 	if err := dropPrivileges(spec); err != nil {
 		return err
 	}

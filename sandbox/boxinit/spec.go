@@ -56,6 +56,7 @@ type Mount struct {
 	Target   Raw // path in the box, resolved; made if absent, in file systems of the box only
 	Writable bool
 	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
+	Size     string // of a Tmpfs, and of what is written to an Overlay, as the kernel reads it; "" = half of the memory
 	Mine     bool   // the root of a Tmpfs or Bind belongs to the commands' user
 }
 
