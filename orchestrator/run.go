@@ -215,7 +215,11 @@ func (r *run) tidy(ctx context.Context) {
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	if err := r.repo.Close(after); err != nil {
+	kept, err := r.repo.Close(after)
+	for _, what := range kept {
+		r.recovered(what)
+	}
+	if err != nil {
 		r.notice("the run was not cleaned up after: "+err.Error(), "it is tried again at the next start")
 	}
 }

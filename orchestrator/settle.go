@@ -111,10 +111,11 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 func (b *batch) drop(ctx context.Context, c *child) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	if len(c.change.Left) > 0 {
-		return // what was left out exists nowhere else
+	left, err := c.copy.Remove(after)
+	if left != "" {
+		b.record(&journal.Notice{Text: "files of " + c.name + " were left out of its change", Hint: "they are in " + left})
 	}
-	if err := c.copy.Remove(after); err != nil {
+	if err != nil {
 		b.record(&journal.Notice{Text: "the copy of " + c.name + " was not removed: " + err.Error(), Hint: "it is removed at the next start"})
 	}
 }

@@ -48,6 +48,7 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 			ch.Left = append(ch.Left, l)
 		}
 	}
+	c.left = ch.Left
 	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
 	ch.Empty = len(ch.Files) == 0
 	if err != nil || ch.Empty {

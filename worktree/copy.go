@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 )
 
@@ -34,6 +35,10 @@ type Copy struct {
 	repo   *Repo
 	folder string // holds tree, our git directory, and the mark that both are whole
 	tree   *Tree
+
+	left     []Left // of the last Collect
+	leftAt   string // where Remove put them
+	unwanted bool   // Remove was called: what is there is not to be kept
 }
 
 // Files in the folder of a copy.
@@ -126,16 +131,76 @@ func (c *Copy) fill(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(c.folder, copyMark), []byte(c.Base.Commit), 0o600)
 }
 
-// Remove deletes the copy with everything in it. The caller has collected it, or does
-// not want what it holds. No process may work in it any more.
-func (c *Copy) Remove(context.Context) error {
+// Remove deletes the copy. The caller has merged or kept what it collected, or does not
+// want it; no process may work in the copy any more. The files that the last Collect
+// left out exist nowhere else: they are moved, by their paths, to the folder that is
+// returned, "" if there are none. Remove may be called again after an error; a copy it
+// was called for is never taken for unfinished work.
+func (c *Copy) Remove(context.Context) (left string, err error) {
+	if err := c.rescue(); err != nil {
+		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
+	}
+	// Without the mark nobody takes a copy that is half deleted for one with deletions.
+	c.unwanted = true
+	if err := os.Remove(filepath.Join(c.folder, copyMark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
+	}
 	if err := removeAll(c.folder); err != nil {
-		return fmt.Errorf("remove copy %s: %w", c.Name, err)
+		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
 	}
 	c.repo.mu.Lock()
 	defer c.repo.mu.Unlock()
 	delete(c.repo.copies, c.Name)
+	return c.leftAt, nil
+}
+
+// rescue moves what was left out into a folder beside the folders of copies.
+func (c *Copy) rescue() error {
+	if len(c.left) == 0 {
+		return nil
+	}
+	aside, err := c.aside()
+	if err != nil {
+		return err
+	}
+	if c.leftAt == "" {
+		if c.leftAt, err = c.leftFolder(); err != nil {
+			return err
+		}
+	}
+	for _, l := range c.left {
+		from := c.tree.file(l.Path)
+		switch at := aside[l.Path]; {
+		case l.Reason == LeftUnsafe && at != "":
+			from = at
+		case !plainFolders(c.Root, path.Dir(l.Path)):
+			return fmt.Errorf("move %s: a link leads to it", l.Path)
+		}
+		if err := move(from, filepath.Join(c.leftAt, l.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	c.left = nil
 	return nil
+}
+
+// leftFolder makes a folder for what is left of the copy: left/<run>/<name> in the
+// cache, with a number where an earlier life of the run had a copy of that name.
+func (c *Copy) leftFolder() (string, error) {
+	run := filepath.Dir(c.folder)
+	parent := filepath.Join(filepath.Dir(filepath.Dir(run)), "left", filepath.Base(run))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		folder := filepath.Join(parent, c.Name)
+		if n > 1 {
+			folder += fmt.Sprint("-", n)
+		}
+		if err := os.Mkdir(folder, 0o700); !errors.Is(err, fs.ErrExist) {
+			return folder, err
+		}
+	}
 }
 
 // removeAll removes a folder, also where a writer took the permissions away.

@@ -37,7 +37,8 @@ func TestEightCopiesAtOnce(t *testing.T) {
 			if changes[i], err = copies[i].Collect(t.Context(), name); err != nil {
 				return err
 			}
-			return copies[i].Remove(t.Context())
+			_, err = copies[i].Remove(t.Context())
+			return err
 		})
 	}
 	l.check(g.Wait())
@@ -102,7 +103,7 @@ func TestWritersGitWorks(t *testing.T) {
 	if got := l.users(); got != before {
 		t.Errorf("the user's repository = %s, want %s", got, before)
 	}
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -135,7 +136,7 @@ func TestWritersGitWorksAtTheUsersPath(t *testing.T) {
 	if got := l.collect(c); len(got.Files) != 1 {
 		t.Errorf("Collect = %+v, want a", got.Files)
 	}
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -244,7 +245,7 @@ func TestHostileWriter(t *testing.T) {
 			if got := l.users(); got != before {
 				t.Errorf("the user's repository = %s, want %s", got, before)
 			}
-			l.check(c.Remove(t.Context()))
+			l.drop(c)
 			if _, err := os.Lstat(filepath.Dir(c.Root)); err == nil {
 				t.Errorf("Remove left %s", c.Root)
 			}
@@ -274,7 +275,7 @@ func TestGrandchildrenArriveInOrder(t *testing.T) {
 	ch := l.collect(child)
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
 	same(t, "tree", l.files(l.root), map[string]string{"a": `false "child\ngrandchild\n"`})
-	l.check(child.Remove(t.Context()))
+	l.drop(child)
 	l.close(r)
 }
 
@@ -288,8 +289,19 @@ func TestCloseKeepsWork(t *testing.T) {
 	l.write(l.copy(r, s, "0.2").Root, "a", "work\n")
 	whole := l.copy(r, s, "0.3")
 	l.write(whole.Root, "a", "work\n")
-	l.write(whole.Root, "key.pem", "secret\n")
-	l.close(r)
+	l.write(whole.Root, "dir/key.pem", "secret\n")
+	merged := l.copy(r, s, "0.4")
+	l.write(merged.Root, "a", "merged\n")
+	l.collect(merged)
+	l.drop(merged)
+	kept := l.closeKeeping(r)
+	if len(kept) != 2 || kept[0].Name != "0.2" || kept[0].Ref != "refs/skein/s/7/kept/0.2" || kept[0].Folder != "" ||
+		kept[1].Name != "0.3" || kept[1].Ref != "refs/skein/s/7/kept/0.3" || !slices.Equal(kept[1].Paths, []string{"dir/key.pem"}) {
+		t.Fatalf("Close = %+v, want 0.2 and 0.3 kept", kept)
+	}
+	if text, err := os.ReadFile(kept[1].Folder + "/dir/key.pem"); err != nil || string(text) != "secret\n" {
+		t.Errorf("what was left out = %q, %v, want it in %s", text, err, kept[1].Folder)
+	}
 	refs := l.git("--git-dir=.git/skein", "for-each-ref", "--format=%(refname)", "refs/skein/s/7/kept")
 	if want := "refs/skein/s/7/kept/0.2\nrefs/skein/s/7/kept/0.3"; refs != want {
 		t.Errorf("kept = %q, want %q", refs, want)
@@ -297,12 +309,90 @@ func TestCloseKeepsWork(t *testing.T) {
 	if got := l.git("for-each-ref", "--format=%(refname)", "refs/skein"); got != "refs/skein/s/7/head" {
 		t.Errorf("the user's refs/skein = %q, want the head the kept work needs", got)
 	}
-	left, _ := filepath.Glob(l.cache + "/copies/*/*")
-	if len(left) != 1 || filepath.Base(left[0]) != "0.3" {
-		t.Errorf("copies left = %v, want only 0.3, which has a file that is on no ref", left)
+	if left, _ := filepath.Glob(l.cache + "/copies/*"); len(left) > 0 {
+		t.Errorf("copies left = %v, want none", left)
 	}
 	next := l.open(worktree.Options{})
 	if done, err := next.Recover(t.Context()); err != nil || len(done) > 0 {
 		t.Errorf("Recover = %+v, %v, want nothing new to tell", done, err)
+	}
+}
+
+func TestRemoveKeepsWhatWasLeftOut(t *testing.T) {
+	ordinary(t)
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	edit := func(name string) *worktree.Copy {
+		c := l.copy(r, s, name)
+		l.write(c.Root, "a", "work\n")
+		l.write(c.Root, "conf/.env", "KEY=1\n")
+		l.write(c.Root, "taken", "taken\n")
+		l.write(c.Root, "deep/nested/file", "nested\n")
+		l.gitIn(c.Root+"/deep/nested", "init", "-q", "--template=")
+		l.sparse(c.Root, "deep/.gitignore", 2<<20)
+		l.write(c.Root, "big", strings.Repeat("x", 10<<20+1))
+		l.write(c.Root, "shut/file", "shut\n")
+		l.check(os.Chmod(c.Root+"/conf", 0o500))
+		l.check(os.Chmod(c.Root+"/shut", 0))
+		l.collect(c)
+		return c
+	}
+	c := edit("0.1")
+	left := l.drop(c)
+	if want := l.cache + "/left/"; !strings.HasPrefix(left, want) || !strings.HasSuffix(left, "@s@1/0.1") {
+		t.Errorf("Remove = %s, want a folder of the copy's below %s", left, want)
+	}
+	want := []string{"big", "conf/.env", "deep/.gitignore", "deep/nested/.git/HEAD", "deep/nested/file"}
+	if os.Getuid() != 0 { // root could read it
+		want = append(want, "shut/file")
+		l.check(os.Chmod(left+"/shut", 0o700))
+	}
+	var got []string
+	for name := range l.files(left) {
+		if !strings.Contains(name, "/.git/") || strings.HasSuffix(name, "/HEAD") {
+			got = append(got, name)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("left folder holds %q, want %q", got, want)
+	}
+	if _, err := os.Lstat(filepath.Dir(c.Root)); err == nil {
+		t.Errorf("Remove left %s", c.Root)
+	}
+	if again := l.drop(edit("0.1")); again != left+"-2" {
+		t.Errorf("Remove of a second copy of that name = %s, want %s-2", again, left)
+	}
+	l.close(r)
+}
+
+// A copy whose removal was begun holds no unfinished work, whatever is left of it.
+func TestHalfRemovedCopyIsNotKept(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.write(l.root, "b", "b\n")
+	l.commit()
+	dead := l.open(worktree.Options{Session: "dead"})
+	c := l.copy(dead, l.snapshot(dead.Tree()), "0.1")
+	l.write(c.Root, "a", "merged\n")
+	l.collect(c)
+	hold := t.TempDir()
+	l.check(os.Rename(c.Root, hold+"/tree"))
+	l.drop(c) // as if it had been killed before the files were deleted
+	folder := filepath.Dir(c.Root)
+	l.check(os.Mkdir(folder, 0o700))
+	l.check(os.Rename(hold+"/tree", c.Root))
+	l.remove(c.Root, "b")
+	if kept := l.closeKeeping(dead); len(kept) > 0 {
+		t.Errorf("Close = %+v, want nothing kept", kept)
+	}
+	next := l.open(worktree.Options{Session: "next"})
+	if done, err := next.Recover(t.Context()); err != nil || len(done) > 0 {
+		t.Errorf("Recover = %+v, %v, want nothing to tell", done, err)
+	}
+	if _, err := os.Lstat(folder); err == nil {
+		t.Errorf("Recover left %s", folder)
 	}
 }

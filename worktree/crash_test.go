@@ -83,7 +83,11 @@ func crash(ctx context.Context, root string) error {
 		return err
 	}
 	applying = false
-	return errors.Join(c.Remove(ctx), r.Close(ctx))
+	if _, err := c.Remove(ctx); err != nil {
+		return err
+	}
+	_, err = r.Close(ctx)
+	return err
 }
 
 func crashEdit(dir string) error {

@@ -15,7 +15,7 @@ const (
 	RolledBack = "rolled back" // an Apply that had changed some files
 	Finished   = "finished"    // an Apply that had changed all files
 	Removed    = "removed"     // a copy that held nothing
-	Kept       = "kept"        // a copy that held work: it is on Ref now
+	Kept       = "kept"        // a copy that held work: it is on Ref now, or in Folder
 	Failed     = "failed"      // see Err; a copy stays where it is, and is not told of again
 )
 
@@ -25,8 +25,8 @@ type Recovered struct {
 	Name         string // of a copy; "" for an Apply
 	Action       string
 	Ref          string   // of a kept copy
-	Paths        []string // files that somebody changed since, left as they are; or files not on Ref, the copy is still there
-	Folder       string   // of a copy that stays
+	Paths        []string // files that somebody changed since, left as they are; or the files in Folder
+	Folder       string   // holds what was left out of a copy's change, or is a copy that failed
 	Err          error
 }
 
@@ -173,9 +173,9 @@ func (r *Repo) reopen(folder string) *Copy {
 	return r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))})
 }
 
-// reclaim removes a copy; what it holds is put on a ref first. A copy with files that
-// cannot be put there stays, and one that cannot be read in time: that is told once. An
-// empty Action means that there is nothing to tell.
+// reclaim removes a copy; what it holds is put on a ref first. One that cannot be read,
+// or not in time, stays: that is told once. An empty Action means that there is nothing
+// to tell.
 func (c *Copy) reclaim(ctx context.Context) Recovered {
 	told := filepath.Join(c.folder, copyTold)
 	if _, err := os.Lstat(told); err == nil {
@@ -195,8 +195,9 @@ func (c *Copy) reclaim(ctx context.Context) Recovered {
 }
 
 func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
-	if c.Base.Commit == "" {
-		return Recovered{}, c.Remove(ctx)
+	if c.Base.Commit == "" || c.unwanted {
+		_, err := c.Remove(ctx)
+		return Recovered{}, err
 	}
 	ch, err := c.Collect(ctx, "kept from an unfinished run\n")
 	if err != nil {
@@ -209,12 +210,10 @@ func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 			return Recovered{}, err
 		}
 	}
-	if len(ch.Left) > 0 {
+	for _, l := range ch.Left {
 		rec.Action = Kept
-		for _, l := range ch.Left {
-			rec.Paths = append(rec.Paths, l.Path)
-		}
-		return rec, os.WriteFile(filepath.Join(c.folder, copyTold), nil, 0o600)
+		rec.Paths = append(rec.Paths, l.Path)
 	}
-	return rec, c.Remove(ctx)
+	rec.Folder, err = c.Remove(ctx)
+	return rec, err
 }

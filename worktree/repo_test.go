@@ -217,9 +217,30 @@ func (l *lab) apply(tree *worktree.Tree, base, merged string) worktree.Applied {
 
 func (l *lab) close(r *worktree.Repo) {
 	l.Helper()
-	if err := r.Close(l.Context()); err != nil {
+	l.closeKeeping(r)
+}
+
+// closeKeeping closes the repository and returns what was kept.
+func (l *lab) closeKeeping(r *worktree.Repo) []worktree.Recovered {
+	l.Helper()
+	kept, err := r.Close(l.Context())
+	for _, rec := range kept {
+		err = errors.Join(err, rec.Err)
+	}
+	if err != nil {
 		l.Errorf("Close = %v, want no error", err)
 	}
+	return kept
+}
+
+// drop removes a copy and returns the folder with what was left out.
+func (l *lab) drop(c *worktree.Copy) string {
+	l.Helper()
+	left, err := c.Remove(l.Context())
+	if err != nil {
+		l.Fatalf("Remove = %v, want no error", err)
+	}
+	return left
 }
 
 // change makes one change to a snapshot of r by edit, in a copy of that name.
@@ -228,9 +249,7 @@ func (l *lab) change(r *worktree.Repo, s worktree.Snapshot, name string, edit fu
 	c := l.copy(r, s, name)
 	edit(c.Root)
 	ch := l.collect(c)
-	if err := c.Remove(l.Context()); err != nil {
-		l.Fatalf("Remove = %v, want no error", err)
-	}
+	l.drop(c)
 	return ch
 }
 

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,31 +102,37 @@ func (r *Repo) next(kind string) string {
 }
 
 // Close ends the run: copies that hold nothing are removed, the work in others is kept
-// on a ref first, the run's refs go unless anything is kept. It may be called twice.
-func (r *Repo) Close(ctx context.Context) error {
+// on a ref first, the run's refs go unless anything is kept. It returns what it kept,
+// and which copies it could not remove. It may be called twice.
+func (r *Repo) Close(ctx context.Context) ([]Recovered, error) {
 	r.mu.Lock()
 	if r.lease == nil {
 		r.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	var left []*Copy
 	for _, c := range r.copies {
 		left = append(left, c)
 	}
 	r.mu.Unlock()
-	var errs []error
+	slices.SortFunc(left, func(a, b *Copy) int { return cmp.Compare(a.Name, b.Name) })
+	var kept []Recovered
 	for _, c := range left {
-		errs = append(errs, c.reclaim(ctx).Err)
+		rec := c.reclaim(ctx)
+		if rec.Action == Kept || rec.Action == Failed {
+			rec.Session, rec.Run = r.id.session, r.id.run
+			kept = append(kept, rec)
+		}
 	}
-	errs = append(errs, r.end(ctx, r.id))
+	err := r.end(ctx, r.id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lease.release()
 	r.lease, r.head = nil, ""
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close worktrees: %w", err)
+	if err != nil {
+		return kept, fmt.Errorf("close worktrees: %w", err)
 	}
-	return nil
+	return kept, nil
 }
 
 // end removes what a run leaves: its refs unless it keeps something, and its folder

@@ -229,7 +229,7 @@ func TestLinkedWorktreeAndSymlinkedRoot(t *testing.T) {
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, l.collect(c)))
 	same(t, "linked worktree", l.files(linked), map[string]string{"a": `false "a\n"`, "b": `false "child\n"`})
 	same(t, "main worktree", l.files(l.root), map[string]string{"a": `false "a\n"`})
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 	if got := l.git("worktree", "list"); got != before {
 		t.Errorf("git worktree list = %q, want %q", got, before)
@@ -266,7 +266,7 @@ func TestUsersGitEnvironmentIsIgnored(t *testing.T) {
 	l.write(c.Root, "a", "child\n")
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, l.collect(c)))
 	same(t, "tree", l.files(l.root), map[string]string{"a": `false "child\n"`, "b": `false "b\n"`})
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 	if _, err := os.Lstat(trace); err == nil {
 		t.Errorf("GIT_TRACE was obeyed")
@@ -299,7 +299,7 @@ func TestUsersGCTakesNothing(t *testing.T) {
 	}
 	l.write(c.Root, "a", "child\n")
 	ch := l.collect(c)
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	ref, err := r.Keep(t.Context(), ch, "0.1")
 	l.check(err)
 	l.close(r)
@@ -337,7 +337,7 @@ func TestLineEndsComeAndGo(t *testing.T) {
 			t.Errorf("%s in the tree = %q, %v, want %q", name, got, err, want)
 		}
 	}
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -361,7 +361,7 @@ func TestSparseStaysSparse(t *testing.T) {
 	}
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
 	same(t, "tree", l.files(l.root), map[string]string{"in/a": `false "child\n"`})
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -380,7 +380,7 @@ func TestSHA256Repository(t *testing.T) {
 	}
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, l.collect(c)))
 	same(t, "tree", l.files(l.root), map[string]string{"a": `false "child\n"`})
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -408,7 +408,7 @@ func TestShallowCloneWithFilters(t *testing.T) {
 	if got, err := os.ReadFile(shallow + "/x.up"); err != nil || string(got) != "child\n" {
 		t.Errorf("x.up = %q, %v, want the child's through the user's filter", got, err)
 	}
-	l.check(c.Remove(t.Context()))
+	l.drop(c)
 	l.close(r)
 }
 
@@ -497,7 +497,7 @@ func TestUsersGCTakesNothingOfAChange(t *testing.T) {
 	m2 := l.merge(r, m1, two)
 	ref, err := r.Keep(t.Context(), four, "0.3.1")
 	l.check(err)
-	l.check(nest.Remove(t.Context()))
+	l.drop(nest)
 	prune := func() {
 		l.git("reflog", "expire", "--expire=now", "--all")
 		l.git("gc", "-q", "--prune=now")
