@@ -237,27 +237,6 @@ func (b *Box) await(ctx context.Context, call <-chan boxinit.Reply) (boxinit.Rep
 	}
 }
 
-// abandon ends a box whose init does not do what it is asked to. It returns why as an
-// [endedError].
-func (b *Box) abandon(why error) error {
-	select {
-	case <-b.gone:
-		return b.ended(nil)
-	default:
-	}
-	_ = b.init.Process.Kill() // it may be past reading that the conversation is over
-	_ = b.Close()
-	return b.ended(why)
-}
-
-// ended tells of a box that is gone, and how its init ended if nothing else is known.
-func (b *Box) ended(why error) error {
-	if s := b.init.ProcessState; why == nil && s != nil && !s.Success() {
-		why = errors.New("its init: " + s.String())
-	}
-	return &endedError{why}
-}
-
 // errOver is the answer of await when its ctx was over first.
 var errOver = errors.New("no answer in time")
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -126,16 +125,6 @@ func sh(t testing.TB, in runner, script string, env ...string) (string, int) {
 	return string(o.Combined), o.Exit
 }
 
-// must runs a script that has to succeed and returns what it printed.
-func must(t testing.TB, in runner, script string, env ...string) string {
-	t.Helper()
-	out, exit := sh(t, in, script, env...)
-	if exit != 0 {
-		t.Fatalf("%s: exit %d, want 0; output:\n%s", script, exit, out)
-	}
-	return out
-}
-
 // outside runs scripts in dir without a box: what fails in a box has to work there.
 func outside(t testing.TB, dir string) *sandbox.Bare {
 	t.Helper()
@@ -148,15 +137,6 @@ func outside(t testing.TB, dir string) *sandbox.Bare {
 var hermetic = []string{
 	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.org",
-}
-
-// repository makes a folder with a commit in it and returns its path.
-func repository(t testing.TB) string {
-	t.Helper()
-	needProgram(t, "git")
-	dir := t.TempDir()
-	must(t, outside(t, dir), `git init -q -b main && echo first > README.md && mkdir sub && echo x > sub/f && git add . && git commit -qm first`)
-	return dir
 }
 
 func write(t testing.TB, path, text string) {
@@ -176,32 +156,6 @@ func read(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// self puts this program into dir, where boxes see it, and returns its path.
-func self(t testing.TB, dir string) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close() }()
-	to := filepath.Join(dir, "self")
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return to
 }
 
 // alive counts the processes of this machine whose command line holds mark.

@@ -125,25 +125,6 @@ func (e *noBox) Hint() string {
 // when memory runs out. It does not come back; another one can be opened in its place.
 var ErrEnded = errors.New("the box has ended")
 
-// An endedError tells why, if that is known. To a caller it is [os.ErrClosed], too.
-type endedError struct {
-	cause error
-}
-
-func (e *endedError) Error() string {
-	if e.cause == nil {
-		return ErrEnded.Error()
-	}
-	return ErrEnded.Error() + ": " + e.cause.Error()
-}
-
-func (e *endedError) Unwrap() []error { return []error{ErrEnded, os.ErrClosed, e.cause} }
-
-// Hint says what may have happened.
-func (e *endedError) Hint() string {
-	return "the command may have run in part: look at what it did before it is run again"
-}
-
 // A policyError is a policy that contradicts itself or the host.
 type policyError struct {
 	cause error

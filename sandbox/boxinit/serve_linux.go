@@ -141,6 +141,14 @@ func (s *server) start(m message) (*command, error) {
 	return &command{id: m.ID, pid: pid, tag: tag}, nil
 }
 
+func texts(raws []Raw) []string {
+	list := make([]string, len(raws))
+	for i, r := range raws {
+		list[i] = string(r)
+	}
+	return list
+}
+
 // reap takes note of every child that has ended, adopted ones included.
 func (s *server) reap() {
 	for {

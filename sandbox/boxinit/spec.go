@@ -27,14 +27,6 @@ func Raws(list []string) []Raw {
 	return raws
 }
 
-func texts(raws []Raw) []string {
-	list := make([]string, len(raws))
-	for i, r := range raws {
-		list[i] = string(r)
-	}
-	return list
-}
-
 // A Kind says what is attached at a [Mount]'s target.
 type Kind string
 

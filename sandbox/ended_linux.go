@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+)
+
+// An endedError tells why, if that is known. To a caller it is [os.ErrClosed], too.
+type endedError struct {
+	cause error
+}
+
+func (e *endedError) Error() string {
+	if e.cause == nil {
+		return ErrEnded.Error()
+	}
+	return ErrEnded.Error() + ": " + e.cause.Error()
+}
+
+func (e *endedError) Unwrap() []error {
+	is := []error{ErrEnded, os.ErrClosed}
+	if e.cause != nil {
+		is = append(is, e.cause)
+	}
+	return is
+}
+
+// Hint says what may have happened.
+func (e *endedError) Hint() string {
+	return "the command may have run in part: look at what it did before it is run again"
+}
+
+// abandon ends a box whose init does not do what it is asked to. It returns why as an
+// [endedError].
+func (b *Box) abandon(why error) error {
+	select {
+	case <-b.gone:
+		return b.ended(nil)
+	default:
+	}
+	_ = b.init.Process.Kill() // it may be past reading that the conversation is over
+	_ = b.Close()
+	return b.ended(why)
+}
+
+// ended tells of a box that is gone, and how its init ended if nothing else is known.
+func (b *Box) ended(why error) error {
+	if s := b.init.ProcessState; why == nil && s != nil && !s.Success() {
+		why = errors.New("its init: " + s.String())
+	}
+	return &endedError{why}
+}

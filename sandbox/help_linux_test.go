@@ -1,0 +1,53 @@
+package sandbox_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// must runs a script that has to succeed and returns what it printed.
+func must(t testing.TB, in runner, script string, env ...string) string {
+	t.Helper()
+	out, exit := sh(t, in, script, env...)
+	if exit != 0 {
+		t.Fatalf("%s: exit %d, want 0; output:\n%s", script, exit, out)
+	}
+	return out
+}
+
+// repository makes a folder with a commit in it and returns its path.
+func repository(t testing.TB) string {
+	t.Helper()
+	needProgram(t, "git")
+	dir := t.TempDir()
+	must(t, outside(t, dir), `git init -q -b main && echo first > README.md && mkdir sub && echo x > sub/f && git add . && git commit -qm first`)
+	return dir
+}
+
+// self puts this program into dir, where boxes see it, and returns its path.
+func self(t testing.TB, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	to := filepath.Join(dir, "self")
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
