@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -130,9 +131,17 @@ func TestMatchAsGit(t *testing.T) {
 	}
 }
 
+// undecided are rules of which git 2.39 itself says now this, now that: whether the "**" in
+// "a**/b" spans folders depends there on where two strings lie in memory (wildmatch compares
+// a pointer into the pattern with one into the text). gitignore(5) takes such a "**" for a
+// "*", and so do we.
+var undecided = regexp.MustCompile(`[^/]\*\*+(\\?/|/?$)`)
+
 func TestAnyRulesAsGit(t *testing.T) {
 	o := newOracle(t)
-	pattern := rapid.StringOfN(rapid.SampledFrom([]rune("aabx***//?![]-^\\ #.")), 1, 8, -1)
+	pattern := rapid.StringOfN(rapid.SampledFrom([]rune("aabx***//?![]-^\\ #.")), 1, 8, -1).Filter(func(rule string) bool {
+		return !strings.Contains(strings.TrimSuffix(rule, "/"), "/") || !undecided.MatchString(rule)
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		o.differences(strings.Join(rapid.SliceOfN(pattern, 1, 3).Draw(t, "rules"), "\n"), t.Fatalf)
 	})
