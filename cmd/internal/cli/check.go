@@ -43,9 +43,7 @@ func runCheck(c *cobra.Command, o modelOptions) error {
 	if err != nil {
 		return fmt.Errorf("model check: find the current folder: %w", err)
 	}
-	if !c.Flags().Changed("retry-for") {
-		o.retryFor = checkRetries
-	}
+	o.patience = checkRetries
 	said := &notes{out: c.ErrOrStderr()}
 	m, err := o.connect(c, dir, said)
 	if err != nil {
@@ -53,13 +51,12 @@ func runCheck(c *cobra.Command, o modelOptions) error {
 	}
 	defer func() { _ = m.link.Close() }() // everything was read
 	out := c.OutOrStdout()
-	if _, err := fmt.Fprintf(out, "%s at %s, chosen by %s\n", m.choice.Model, face.Line(m.link.Where, 200), m.choice.Why); err != nil {
+	if _, err := fmt.Fprintf(out, "%s at %s, chosen by %s\n", m.hide(m.choice.Model), m.hide(m.link.Where), m.choice.Why); err != nil {
 		return err
 	}
-	found := probe.Model(c.Context(), m.link, o.stream == "on" && m.config.Stream != "off")
+	found := probe.Model(c.Context(), m.link, m.streams)
 	for _, f := range found.Findings {
-		text := string(m.mask.Written([]byte(f.Detail)))
-		if err := line(out, f.What, string(f.Verdict), face.Line(text, 300)); err != nil {
+		if err := line(out, f.What, string(f.Verdict), m.hide(f.Detail)); err != nil {
 			return err
 		}
 	}
@@ -68,6 +65,11 @@ func runCheck(c *cobra.Command, o modelOptions) error {
 		return fmt.Errorf("model check: %w", found.Err)
 	}
 	return nil
+}
+
+// hide is a text as it may be shown, on one line.
+func (m *connected) hide(text string) string {
+	return face.Line(string(m.mask.Written([]byte(text))), 300)
 }
 
 func line(out io.Writer, what, verdict, detail string) error {

@@ -130,6 +130,58 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
+func TestParameters(t *testing.T) {
+	good := modelOptions{temperature: "0.2", seed: "-7", reasoning: "2048", params: []string{"top_p=0.9", `stop=["=x"]`}}
+	p, err := good.parameters(newCheck())
+	if err != nil || *p.Temperature != 0.2 || *p.Seed != -7 || p.Reasoning != "2048" || string(p.Extra["top_p"]) != "0.9" || string(p.Extra["stop"]) != `["=x"]` {
+		t.Errorf("parameters = %+v, %v", p, err)
+	}
+	if p, err := (modelOptions{}).parameters(newCheck()); err != nil || p.Temperature != nil || p.Seed != nil || p.Reasoning != "" || p.Extra != nil {
+		t.Errorf("parameters of nothing = %+v, %v, want nothing", p, err)
+	}
+	for _, bad := range []modelOptions{
+		{temperature: "hot"},
+		{temperature: "-1"},
+		{temperature: "NaN"},
+		{temperature: "Inf"},
+		{seed: "1.5"},
+		{reasoning: "much"},
+		{reasoning: "0"},
+		{reasoning: "-5"},
+		{params: []string{"top_p"}},
+		{params: []string{"=1"}},
+		{params: []string{"a=b"}},
+		{params: []string{"a="}},
+		{params: []string{"a=1", "a=2"}},
+	} {
+		if p, err := bad.parameters(newCheck()); code(err) != exitUsage {
+			t.Errorf("parameters(%+v) = %+v, %v, want a fault of usage", bad, p, err)
+		}
+	}
+}
+
+func TestForm(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(file, []byte("{\n  \"type\": \"object\", \"required\": [\"n\"], \"properties\": {\"n\": {\"type\": \"integer\"}}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := form(file)
+	if err != nil || strings.ContainsAny(string(f.Schema), " \n") {
+		t.Fatalf("form = %+v, %v, want the schema without white space", f, err)
+	}
+	for answer, good := range map[string]bool{
+		`{"n": 1}`: true, "\n {\"n\": 1}\n": true, `{"n": 1.5}`: false, `{}`: false, `[1]`: false, "": false,
+		"The answer: {\"n\": 1}": false, `{"n": 1} {"n": 2}`: false, "```json\n{\"n\": 1}\n```": false,
+	} {
+		if err := f.Check(answer); (err == nil) != good {
+			t.Errorf("Check(%q) = %v, want it good: %v", answer, err, good)
+		}
+	}
+	if f, err := form(""); f != nil || err != nil {
+		t.Errorf("form of no file = %v, %v, want none", f, err)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"},

@@ -51,7 +51,7 @@ func runList(c *cobra.Command, o modelOptions) error {
 	for _, name := range found.config.Names() {
 		fmt.Fprintf(&b, "  %s: %s\n", name, rowText(found.config.Row(name)))
 	}
-	_, err = fmt.Fprint(c.OutOrStdout(), face.Visible(b.String()))
+	_, err = fmt.Fprint(c.OutOrStdout(), face.Visible(string(found.mask.Written([]byte(b.String())))))
 	return err
 }
 

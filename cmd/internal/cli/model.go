@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type modelOptions struct {
 	reasoning, stream    string
 	retryFor             time.Duration
 	recordTo, replayFrom string
+
+	patience time.Duration // where --retry-for is not given; 0 is what the configuration says, or the flag's default
 }
 
 // choice defines the flags that choose the model.
@@ -57,12 +60,13 @@ func (o *modelOptions) tapes(f *pflag.FlagSet) {
 
 // A connected model is all that is known of the model a command works with.
 type connected struct {
-	config config.Config
-	choice provider.Choice
-	row    config.Row
-	mask   *mask.Mask
-	link   *provider.Connection
-	date   time.Time // of the recording that is played; zero for a run of today
+	config  config.Config
+	streams bool // replies are asked for in pieces
+	choice  provider.Choice
+	row     config.Row
+	mask    *mask.Mask
+	link    *provider.Connection
+	date    time.Time // of the recording that is played; zero for a run of today
 }
 
 // connect finds the model and connects to it. What cannot work is a fault of usage.
@@ -86,9 +90,10 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	if said := found.config.Stream; said != "" && !c.Flags().Changed("stream") {
 		asked.Stream = said == "on"
 	}
-	if said := found.config.RetryFor; said != 0 && !c.Flags().Changed("retry-for") {
+	if said := cmp.Or(o.patience, found.config.RetryFor); said != 0 && !c.Flags().Changed("retry-for") {
 		asked.RetryFor = said
 	}
+	found.streams = asked.Stream
 	switch {
 	case o.retryFor < 0:
 		return nil, usage(c, "--retry-for is less than 0", "see "+c.CommandPath()+" --help")

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type Options struct {
 // A Connection is a client and where it leads. Close it when it is no longer needed.
 type Connection struct {
 	model.Client
-	Where string // the base URL, or the program
+	Where string // the base URL as it may be shown, the program, or the recording
 	close func() error
 }
 
@@ -120,7 +121,16 @@ func (p preset) client(name, key string, o Options) (*Connection, error) {
 	if err != nil {
 		return nil, fault(err.Error(), "see the flags of the model in skein run --help")
 	}
-	return &Connection{newFallback(client, o.Notice), p.baseURL, func() error { client.Close(); return nil }}, nil
+	return &Connection{newFallback(client, o.Notice), shown(p.baseURL), func() error { client.Close(); return nil }}, nil
+}
+
+// shown is a base URL without a query, which may hold a secret.
+func shown(baseURL string) string {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return "" // the client would not have taken it
+	}
+	return u.Scheme + "://" + u.Host + u.Path
 }
 
 // script serves the script at a path on loopback for as long as the connection lasts, or goes
