@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -27,7 +26,15 @@ func TestMain(m *testing.M) {
 	if sandbox.IsInit() {
 		sandbox.Main()
 	}
-	goleak.VerifyTestMain(m)
+	dir, err := os.MkdirTemp("", "skein-init")
+	if err != nil {
+		panic(err)
+	}
+	built.dir = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
 }
 
 // A rig is a workspace, a scripted model on loopback, and what a run on them left.
@@ -118,6 +125,7 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	r.events = nil
 	o := orchestrator.Options{
 		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
+		Probe: func(context.Context) error { return boxes() }, Init: tinyInit(r.t),
 		Session: "s1", Watch: func(e journal.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -210,14 +218,33 @@ func need(t *testing.T, ok bool, why string) {
 	t.Skip(why)
 }
 
-func needBox(t *testing.T) {
+// boxes finds out once whether boxes hold here.
+var boxes = sync.OnceValue(func() error { return sandbox.Probe(context.Background()) })
+
+// tinyInit builds the init that is installed beside skein: this test's own binary can serve
+// as one too, but starts slowly under the race detector.
+func tinyInit(t *testing.T) string {
 	t.Helper()
-	err := sandbox.Probe(t.Context())
-	need(t, err == nil, fmt.Sprintf("no box here: %v", err))
+	built.once.Do(func() {
+		built.path = filepath.Join(built.dir, "skein-init")
+		cmd := exec.Command("go", "build", "-o", built.path, "skein/cmd/skein-init")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.path = ""
+			t.Logf("build skein-init: %v\n%s", err, out)
+		}
+	})
+	return built.path
 }
 
-// last is the final message of a request body, as text.
-func last(body []byte) string {
-	i := bytes.LastIndex(body, []byte(`"role":`))
-	return string(body[max(i, 0):])
+var built struct {
+	once sync.Once
+	dir  string // made by TestMain
+	path string // "" where it could not be built: this binary serves
+}
+
+func needBox(t *testing.T) {
+	t.Helper()
+	err := boxes()
+	need(t, err == nil, fmt.Sprintf("no box here: %v", err))
 }

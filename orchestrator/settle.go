@@ -152,6 +152,9 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	_, err = b.place.tree.Apply(ctx, b.base.onto, merged)
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
 		return b.conflict(ctx, c, rep, conflict, "it conflicts with the tree as it is now")
+	} else if errors.Is(err, worktree.ErrHalfApplied) {
+		_ = keep("the tree could not be put back", err.Error())
+		return err // nothing may be applied on top of that
 	} else if err != nil {
 		return keep("it could not be applied", err.Error())
 	}
