@@ -66,19 +66,21 @@ type Outcome struct {
 	Err   error  // the model's error, for model-error
 	Text  string // the last text of the model
 	Turns int
-	Usage model.Usage
+	Usage model.Usage // of all its calls
+	Peak  model.Count // tokens of the largest input of a call
+	Last  model.Count // tokens of the last call's input
 }
 
 // Run drives the conversation t to its end. It returns an error only if the harness failed;
 // everything that the model, its provider or a limit did is in the Outcome. Whatever the
 // end, every tool call in t has its result.
 func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
-	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage()}, repeats: repeats{}}
+	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage(), Peak: model.Tokens(0), Last: model.Tokens(0)}, repeats: repeats{}}
 	err := a.run(ctx)
 	if err != nil {
 		a.end(Failed, err.Error())
 	}
-	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage})
+	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage, Peak: a.out.Peak, Last: a.out.Last})
 	return a.out, err
 }
 
@@ -203,7 +205,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	done(reply.Usage)
 	if err != nil {
 		// A failed call has no usage: the sums are unknown from here on, never smaller.
-		a.out.Usage = a.out.Usage.Plus(model.Usage{})
+		a.count(model.Usage{})
 		if ctx.Err() != nil {
 			a.endContext(ctx)
 		} else {
@@ -213,12 +215,19 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 		return model.Reply{}, false
 	}
 	a.out.Turns++
-	a.out.Usage = a.out.Usage.Plus(reply.Usage)
+	a.count(reply.Usage)
 	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {
 		a.known, a.seen = p.N, len(messages)+1
 	}
 	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage, Dropped: spent(reply)})
 	return reply, true
+}
+
+// count adds a call's usage to the agent's.
+func (a *loop) count(u model.Usage) {
+	a.out.Usage = a.out.Usage.Plus(u)
+	a.out.Last = u.Prompt()
+	a.out.Peak = a.out.Peak.Max(a.out.Last)
 }
 
 // estimate is the size of the next request in tokens: what the last reply's usage says, and

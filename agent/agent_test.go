@@ -238,3 +238,37 @@ func TestUnknownUsageStaysUnknown(t *testing.T) {
 		t.Errorf("usage = %+v, want 20 input tokens and an unknown cache", out.Usage)
 	}
 }
+
+// The figures of the spec's page 12: three calls, and a series of five.
+func TestAccounting(t *testing.T) {
+	for _, tt := range []struct {
+		name                    string
+		in, hit                 []int64
+		sum, cached, peak, last int64
+		percent                 int64
+	}{
+		{"three calls", []int64{462, 4409, 4591}, []int64{0, 640, 4352}, 9462, 4992, 4591, 4591, 52},
+		{"five calls", []int64{462, 4409, 4591, 1200, 1350}, []int64{0, 0, 0, 0, 0}, 12012, 0, 4591, 1350, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := &replies{}
+			for i, in := range tt.in {
+				r := reply("", model.FinishToolCalls, "a {}")
+				if i == len(tt.in)-1 {
+					r = say("done")
+				}
+				r.Usage = model.Usage{Input: model.Tokens(in - tt.hit[i]), CacheRead: model.Tokens(tt.hit[i]), Output: model.Tokens(2)}
+				m.list = append(m.list, r)
+			}
+			out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Record: func(journal.Payload) {}}, model.NewTranscript(m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, cached := out.Usage.Prompt().N, out.Usage.CacheRead.N
+			if sum != tt.sum || cached != tt.cached || out.Peak.N != tt.peak || out.Last.N != tt.last || cached*100/sum != tt.percent {
+				t.Errorf("input %d, cached %d (%d%%), peak %d, last %d; want %d, %d (%d%%), %d, %d",
+					sum, cached, cached*100/sum, out.Peak.N, out.Last.N, tt.sum, tt.cached, tt.percent, tt.peak, tt.last)
+			}
+		})
+	}
+}

@@ -127,6 +127,8 @@ type AgentEnded struct {
 	Text  string      `json:"text"`
 	Turns int         `json:"turns"`
 	Usage model.Usage `json:"usage"`
+	Peak  model.Count `json:"peak_context"` // tokens of the largest input of a call
+	Last  model.Count `json:"last_context"` // of the last call
 }
 
 // Fault is a panic or another failure of the harness itself.

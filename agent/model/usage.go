@@ -25,6 +25,14 @@ func (c Count) Plus(d Count) Count {
 	return Tokens(c.N + d.N)
 }
 
+// Max returns the larger count, unknown if either is.
+func (c Count) Max(d Count) Count {
+	if !c.Known || !d.Known {
+		return Count{}
+	}
+	return Tokens(max(c.N, d.N))
+}
+
 // String shows the number, or "unavailable".
 func (c Count) String() string {
 	if !c.Known {
