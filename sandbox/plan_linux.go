@@ -149,7 +149,7 @@ func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
 func fixed(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return false, nil
 	case err != nil:
 		return false, &policyError{err, "make it readable"}
@@ -208,9 +208,16 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 	for _, m := range spec.Mounts {
 		shown[string(m.Target)] = true
 	}
+	hidden := map[string]bool{}
+	add := func(path string) {
+		if !hidden[path] {
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
+		}
+		hidden[path] = true
+	}
 	for _, path := range secrets(p.Env) {
 		if !shown[path] && path != "/" {
-			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
+			add(path)
 		}
 	}
 	for _, path := range p.Hidden {
@@ -230,7 +237,7 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 			if target == "/" || target == view || shown[target] && !within(target, view) {
 				return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
 			}
-			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(target)})
+			add(target)
 		}
 	}
 	return nil

@@ -71,14 +71,15 @@ func TestHiddenAndReadOnly(t *testing.T) {
 	dir, store, empty := filepath.Join(t.TempDir(), "a b'\"\xff"), t.TempDir(), t.TempDir() // a path of any bytes
 	write(t, filepath.Join(dir, ".skein/config.yaml"), "secret")
 	write(t, filepath.Join(dir, "sub/.skein"), "secret")
+	write(t, filepath.Join(dir, "w"), "")
 	write(t, filepath.Join(store, "object"), "o\n")
 	private := t.TempDir()
 	box := open(t, sandbox.Policy{
-		Workspace: dir, Writable: true, Hidden: []string{".skein", "sub/.skein", "absent"}, Tmp: private,
+		Workspace: dir, Writable: true, Hidden: []string{".skein", "sub/.skein", "absent", "w/absent", ".skein", dir + "/.skein", "/dev/null/absent"}, Tmp: private,
 		ReadOnly: []sandbox.Mount{{Host: store, Path: empty}, {Host: store}},
 	})
-	if got := must(t, box, "ls -A .skein; cat "+empty+"/object "+store+"/object; echo t > /tmp/t; echo w > w"); got != "o\no\n" {
-		t.Errorf("output = %q, want the object twice and nothing of .skein", got)
+	if got := must(t, box, "LC_ALL=C grep -ac '[^b]/[.]skein ' /proc/self/mounts; ls -A .skein; cat "+empty+"/object "+store+"/object; echo t > /tmp/t; echo w > w"); got != "1\no\no\n" {
+		t.Errorf("output = %q, want one mount at .skein, the object twice and nothing of .skein", got)
 	}
 	for _, script := range []string{
 		"echo x > .skein/config.yaml", "rm -rf .skein", "mv .skein s", "grep secret sub/.skein", "echo x > sub/.skein", "rm sub/.skein",
