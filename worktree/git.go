@@ -20,13 +20,14 @@ type git struct {
 
 // place says which repository a git call works on and whose configuration counts.
 type place struct {
-	dir     string   // current directory
-	gitDir  string   // "" = found from dir
-	work    string   // working tree
-	index   string   // index file, "" = the git directory's own
-	objects string   // where new objects go, "" = the git directory's own
-	user    bool     // the user's global and system configuration count
-	config  []string // further key=value
+	dir     string      // current directory
+	gitDir  string      // "" = found from dir
+	work    string      // working tree
+	index   string      // index file, "" = the git directory's own
+	objects string      // where new objects go, "" = the git directory's own
+	user    bool        // the user's global and system configuration count
+	config  []string    // further key=value
+	disarm  [][2]string // keys with values that must win; a key may hold a "="
 }
 
 // quiet is what every call of ours switches off: nothing the repository or the user
@@ -56,6 +57,7 @@ func environment(environ []string) []string {
 	return append(env,
 		"LC_ALL=C", // messages are read in two places
 		"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+		"GIT_ALLOW_PROTOCOL=none", // what older ones would fetch by
 		"GIT_AUTHOR_NAME=skein", "GIT_AUTHOR_EMAIL=skein@localhost",
 		"GIT_COMMITTER_NAME=skein", "GIT_COMMITTER_EMAIL=skein@localhost",
 	)
@@ -164,6 +166,12 @@ func (at place) environment() []string {
 		if v[1] != "" {
 			env = append(env, v[0]+"="+v[1])
 		}
+	}
+	for i, kv := range at.disarm {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
+	}
+	if len(at.disarm) > 0 {
+		env = append(env, fmt.Sprint("GIT_CONFIG_COUNT=", len(at.disarm)))
 	}
 	if !at.user {
 		env = append(env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1")

@@ -181,7 +181,8 @@ func (r *Repo) borrowed() []string {
 			if !filepath.IsAbs(dir) {
 				dir = filepath.Join(dirs[i], dir)
 			}
-			if !slices.Contains(dirs, dir) {
+			// A box shows these: whoever wrote the file must not choose other folders.
+			if filepath.Base(dir) == "objects" && !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
 			}
 		}

@@ -57,8 +57,9 @@ func (p *bytePath) UnmarshalText(text []byte) error {
 // Names in a ledger's folder.
 const (
 	ledgerName = "ledger.json"
-	ledgerNew  = "new" // new files by their paths
-	ledgerOld  = "old" // old files by the index of their entries
+	ledgerNew  = "new"  // new files by their paths
+	ledgerOld  = "old"  // old files by the index of their entries
+	ledgerTold = "told" // present when Recover could do nothing, and said so
 )
 
 // addFolders notes folders that will be made.
@@ -109,7 +110,7 @@ func (l *ledger) write() error {
 
 // readLedger reads the ledger in a folder.
 func readLedger(dir string) (*ledger, error) {
-	text, err := os.ReadFile(filepath.Join(dir, ledgerName))
+	text, err := readPlain(filepath.Join(dir, ledgerName))
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +262,10 @@ func (l *ledger) finish() error {
 // rollBack restores every file that still equals what was written. It returns the
 // paths that somebody changed since: those stay as they are.
 func (l *ledger) rollBack() (others []string, err error) {
+	// A tree that is not there, such as one not mounted now, would look changed by others.
+	if err := l.rooted(); err != nil {
+		return nil, err
+	}
 	var errs []error
 	for i, e := range slices.Backward(l.Entries) {
 		_ = os.Remove(l.sibling(i))
@@ -277,6 +282,15 @@ func (l *ledger) rollBack() (others []string, err error) {
 		return others, err
 	}
 	return others, l.remove()
+}
+
+// rooted reports by its error that the tree is gone.
+func (l *ledger) rooted() error {
+	info, err := os.Lstat(string(l.Root))
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s: %w: not a folder", l.Root, fs.ErrNotExist)
+	}
+	return err
 }
 
 // restore puts one old file back. False: it is neither the old nor the new one.

@@ -18,7 +18,7 @@ type lock struct{ file *os.File }
 
 // tryLock locks the file at path, making it if need be; errHeld if it is taken.
 func tryLock(path string) (*lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 			return nil, nil
 		}
 	}
+	if err := r.secureStore(r.store); err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
 	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
@@ -57,7 +60,7 @@ func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 	var done []Recovered
 	for _, d := range runs {
 		session, run, ok := strings.Cut(d.Name(), "@")
-		if !ok {
+		if !ok || !d.IsDir() {
 			continue
 		}
 		lease, err := tryLock(filepath.Join(r.store, "runs", d.Name(), "lease"))
@@ -90,11 +93,11 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 		return nil, err
 	}
 	for _, dir := range applies {
-		if rec := recoverApply(dir); rec.Action != "" {
+		if rec := r.recoverApply(ctx, dir); rec.Action != "" {
 			note(rec)
 		}
 	}
-	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
+	copies := r.copiesOf(id, folder)
 	names, err := os.ReadDir(copies)
 	if err != nil && copies != "" && !errors.Is(err, os.ErrNotExist) {
 		return done, err
@@ -109,8 +112,9 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 	return done, dead.end(ctx, id)
 }
 
-// recoverApply finishes or undoes one Apply.
-func recoverApply(dir string) Recovered {
+// recoverApply finishes or undoes one Apply. Where that cannot be, it is told once: the
+// ledger stays for the day on which its tree is there again.
+func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
 	l, err := readLedger(dir)
 	if errors.Is(err, os.ErrNotExist) { // not begun, or ended
 		if err = os.RemoveAll(dir); err == nil {
@@ -118,11 +122,29 @@ func recoverApply(dir string) Recovered {
 		}
 	}
 	if err == nil {
-		_, err = os.Lstat(string(l.Root)) // a tree that is not mounted now has lost nothing
+		err = l.rooted()
+		if errors.Is(err, os.ErrNotExist) && r.ofCopy(string(l.Root)) { // removed since, with all that was done in it
+			if err = os.RemoveAll(dir); err == nil {
+				return Recovered{}
+			}
+		}
+	}
+	if err == nil && !r.trusts(ctx, string(l.Root)) {
+		err = fmt.Errorf("%s is no tree of this repository", l.Root)
 	}
 	if err != nil {
-		return Recovered{Action: Failed, Err: err}
+		told := filepath.Join(dir, ledgerTold)
+		if _, none := os.Lstat(told); none == nil {
+			return Recovered{}
+		}
+		err = fmt.Errorf("roll back by %s: %w", dir, err)
+		return Recovered{Action: Failed, Err: errors.Join(err, os.WriteFile(told, nil, 0o600))}
 	}
+	return l.conclude()
+}
+
+// conclude finishes or undoes what an Apply had begun.
+func (l *ledger) conclude() Recovered {
 	if l.done() {
 		if err := l.finish(); err != nil {
 			return Recovered{Action: Failed, Err: err}
@@ -147,7 +169,7 @@ func (r *Repo) clearLedgers(root string) error {
 		dir := filepath.Dir(path)
 		l, err := readLedger(dir)
 		if err == nil && string(l.Root) == root {
-			err = recoverApply(dir).Err
+			err = l.conclude().Err
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrHalfApplied, err)

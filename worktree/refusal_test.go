@@ -2,7 +2,6 @@ package worktree_test
 
 import (
 	"bytes"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ func TestWhatGitRefusesIsLeftOut(t *testing.T) {
 
 func TestAFilterThatFailsLeavesOutItsFile(t *testing.T) {
 	l := newLab(t)
-	l.write(os.Getenv("HOME"), ".gitconfig", "[filter \"must\"]\n\tclean = false\n\trequired\n[filter \"may\"]\n\tclean = echo error: mine >&2; false\n")
+	l.userConfig("[filter \"must\"]\n\tclean = false\n\trequired\n[filter \"may\"]\n\tclean = echo error: mine >&2; false\n")
 	l.write(l.root, ".gitattributes", "must filter=must\nmay filter=may\n")
 	l.commit()
 	l.write(l.root, "must", "x\n")

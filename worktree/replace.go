@@ -175,7 +175,7 @@ func clone(from, to string) error {
 		}
 		return ownLike(from, to)
 	}
-	src, err := os.Open(from)
+	src, err := openPlain(from)
 	if err != nil {
 		return err
 	}

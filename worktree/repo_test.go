@@ -109,6 +109,12 @@ func (l *lab) tryGit(dir string, args ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
+// userConfig writes the user's own configuration.
+func (l *lab) userConfig(text string) {
+	l.Helper()
+	l.write(os.Getenv("HOME"), ".gitconfig", text)
+}
+
 // write writes a file below dir, with the folders it needs.
 func (l *lab) write(dir, name, text string) {
 	l.Helper()

@@ -35,6 +35,9 @@ func (r *Repo) begin(ctx context.Context) error {
 			return fmt.Errorf("make store: %w", errors.Join(errs...))
 		}
 	}
+	if err := r.secureStore(store); err != nil {
+		return err
+	}
 	// Without the user's list of cut-off commits git would look for their parents.
 	if err := mirror(filepath.Join(r.common, "shallow"), filepath.Join(store, "shallow")); err != nil {
 		return fmt.Errorf("make store: %w", err)
@@ -145,7 +148,7 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 	names := strings.Fields(refs)
 	kept := slices.ContainsFunc(names, func(ref string) bool { return strings.HasPrefix(ref, id.ref("kept/")) })
 	folder := filepath.Join(r.store, "runs", id.folder())
-	copies := string(readLease(filepath.Join(folder, "lease")).Copies)
+	copies := r.copiesOf(id, folder)
 	_ = syscall.Rmdir(copies) // fails while copies are there, as it should
 	_, err = os.Lstat(copies)
 	busy := err == nil
@@ -171,7 +174,7 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 // readLease reads what a lease file says; nothing where it says nothing.
 func readLease(path string) leaseText {
 	var t leaseText
-	text, err := os.ReadFile(path)
+	text, err := readPlain(path)
 	if err == nil {
 		err = json.Unmarshal(text, &t)
 	}

@@ -393,8 +393,7 @@ func TestShallowCloneWithFilters(t *testing.T) {
 	shallow := t.TempDir() + "/shallow"
 	l.git("clone", "-q", "--depth=1", "file://"+l.root, shallow)
 	// A filter of the user's is theirs to run; a copy holds what git stores.
-	l.gitIn(shallow, "config", "filter.up.clean", "tr a-z A-Z")
-	l.gitIn(shallow, "config", "filter.up.smudge", "tr A-Z a-z")
+	l.userConfig("[filter \"up\"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n")
 	l.write(shallow, ".gitattributes", "*.up filter=up\n")
 	l.write(shallow, "x.up", "text\n")
 	r := l.openAt(shallow, worktree.Options{})
@@ -434,7 +433,7 @@ func TestCancelEndsGitAndItsFilters(t *testing.T) {
 	l.write(l.root, "a", "a\n")
 	l.commit()
 	pid := t.TempDir() + "/pid"
-	l.git("config", "filter.slow.clean", "echo $$ >"+pid+".new; mv "+pid+".new "+pid+"; exec sleep 60")
+	l.userConfig("[filter \"slow\"]\n\tclean = \"echo $$ >" + pid + ".new; mv " + pid + ".new " + pid + "; exec sleep 60\"\n")
 	l.write(l.root, ".gitattributes", "slow filter=slow\n")
 	l.write(l.root, "slow", "x\n")
 	ctx, cancel := context.WithCancel(t.Context())

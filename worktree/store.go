@@ -48,15 +48,7 @@ func (r *Repo) makeStore(dir string) error {
 	if err != nil {
 		return err
 	}
-	alternate := "../../objects"
-	if parent != r.common {
-		alternate = quoteAlternate(filepath.Join(r.common, "objects"))
-	}
-	err = makeGitDir(tmp, map[string]string{
-		"HEAD":                    "ref: refs/heads/none\n",
-		"config":                  coreConfig(r.format, "bare = true"),
-		"objects/info/alternates": alternate + "\n",
-	})
+	err = makeGitDir(tmp, r.storeFiles(dir))
 	if err == nil {
 		err = os.Mkdir(filepath.Join(tmp, "runs"), 0o700)
 	}
@@ -70,6 +62,19 @@ func (r *Repo) makeStore(dir string) error {
 		}
 	}
 	return err
+}
+
+// storeFiles are the files of a store that say what it is.
+func (r *Repo) storeFiles(dir string) map[string]string {
+	alternate := "../../objects"
+	if filepath.Dir(dir) != r.common {
+		alternate = quoteAlternate(filepath.Join(r.common, "objects"))
+	}
+	return map[string]string{
+		"HEAD":                    "ref: refs/heads/none\n",
+		"config":                  coreConfig(r.format, "bare = true"),
+		"objects/info/alternates": alternate + "\n",
+	}
 }
 
 // makeGitDir writes the files of a git directory. HEAD comes last: with it the folder
@@ -123,9 +128,14 @@ func mirror(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(to); err == nil && string(old) == string(text) {
+	if old, err := readPlain(to); err == nil && string(old) == string(text) {
 		return nil
 	}
+	return writeWhole(to, text)
+}
+
+// writeWhole writes a file in one step.
+func writeWhole(to string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+"-new-")
 	if err != nil {
 		return err

@@ -104,6 +104,9 @@ func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
 	if err := r.locate(ctx, dir); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
+	if r.tree.at.disarm, err = r.disarm(ctx); err != nil {
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
 	if r.cache, err = cacheFolder(o.Cache, r.tree.Root); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}

@@ -1,0 +1,138 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A repository's own files are not the user's word: whoever could write into a folder
+// without git, a boxed command too, may have made it one with git. So nothing that is
+// configured in the repository itself runs, and what stands in place of our store is
+// brought into the form that we give it. Global and system configuration are the user's.
+
+// programs are the keys that name programs which git would run in calls of ours, and
+// those that make a failure of them count.
+const programs = `^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver|diff\..*\.(command|textconv)|diff\.external)$`
+
+// disarm lists what has to be set so that the repository's own configuration runs
+// nothing: each such key as the user has it for all repositories, or empty.
+func (r *Repo) disarm(ctx context.Context) ([][2]string, error) {
+	out, err := r.git.run(ctx, r.tree.at, nil, "config", "-z", "--show-scope", "--includes", "--get-regexp",
+		programs+`|^core\.(excludesfile|attributesfile)$`)
+	if err != nil && exitOf(err) != 1 { // 1: none is set
+		return nil, err
+	}
+	values := map[string]string{}
+	local := map[string]bool{}
+	for pair := range slices.Chunk(fields(out), 2) {
+		if len(pair) < 2 {
+			return nil, fmt.Errorf("git config: odd answer %q", out)
+		}
+		key, value, ok := strings.Cut(pair[1], "\n")
+		if !ok {
+			value = "true" // a key without a value
+		}
+		switch {
+		case pair[0] != "local" && pair[0] != "worktree":
+			values[key] = value
+		case !strings.HasPrefix(key, "core."):
+			local[key] = true
+		case r.unreadable(value):
+			values[key] = "/dev/null"
+			local[key] = true
+		}
+	}
+	var set [][2]string
+	for key := range local {
+		value := values[key]
+		if value == "" && strings.HasSuffix(key, ".required") {
+			value = "false"
+		}
+		set = append(set, [2]string{key, value})
+	}
+	slices.SortFunc(set, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return set, nil
+}
+
+// unreadable reports whether git would hang on the file, or get lost in it.
+func (r *Repo) unreadable(name string) bool {
+	if !filepath.IsAbs(name) {
+		name = r.tree.file(name)
+	}
+	info, err := os.Stat(name)
+	return err == nil && (!info.Mode().IsRegular() || info.Size() > largeUsers)
+}
+
+// secureStore brings the store into the form that we give it. What of it is a link is
+// refused: it leads to where we have no business.
+func (r *Repo) secureStore(dir string) error {
+	for _, sub := range []string{"", "runs", "objects", "objects/info", "objects/pack", "refs", "info"} {
+		info, err := os.Lstat(filepath.Join(dir, sub))
+		if errors.Is(err, fs.ErrNotExist) && sub != "" {
+			err = os.Mkdir(filepath.Join(dir, sub), 0o700)
+			if err == nil {
+				continue
+			}
+		}
+		if err == nil && !info.IsDir() {
+			err = errors.New("not a folder")
+		}
+		if err != nil {
+			return fmt.Errorf("store %s is not ours: %q: %w", dir, sub, err)
+		}
+	}
+	for name, text := range r.storeFiles(dir) {
+		old, err := readPlain(filepath.Join(dir, name))
+		if err == nil && string(old) == text {
+			continue
+		}
+		if err := writeWhole(filepath.Join(dir, name), []byte(text)); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"commondir", "config.worktree", "info/attributes", "info/grafts"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("store %s is not ours: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// copiesOf is the folder with the copies of a run whose folder in the store is given; ""
+// if there is none. The lease says where, and is believed only if that is a folder that
+// we would have made: what is found there is deleted.
+func (r *Repo) copiesOf(id runID, folder string) string {
+	real, err := filepath.EvalSymlinks(string(readLease(filepath.Join(folder, "lease")).Copies))
+	if err != nil || filepath.Base(real) != filepath.Base(r.as(id).copiesFolder()) || filepath.Base(filepath.Dir(real)) != "copies" {
+		return ""
+	}
+	return real
+}
+
+// trusts reports whether a ledger for that tree may be carried out from this repository:
+// it is the tree of a copy, or one that belongs to the repository.
+func (r *Repo) trusts(ctx context.Context, root string) bool {
+	if root == r.tree.Root || r.ofCopy(root) {
+		return true
+	}
+	at := place{dir: root, user: true}
+	top, err := r.git.line(ctx, at, "rev-parse", "--path-format=absolute", "--show-toplevel")
+	if err != nil || top != root {
+		return false
+	}
+	common, err := r.git.line(ctx, at, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	return err == nil && common == r.common
+}
+
+// ofCopy reports whether the tree is, or was, that of a copy in our cache.
+func (r *Repo) ofCopy(root string) bool {
+	rest, ok := strings.CutPrefix(root, filepath.Join(r.cache, "copies")+"/")
+	parts := strings.Split(rest, "/")
+	return ok && len(parts) == 3 && parts[2] == copyTree && !slices.Contains(parts, "..")
+}
