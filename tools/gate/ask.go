@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,10 +29,22 @@ type Asker interface {
 }
 
 // Terminal returns an asker that puts plain y or n questions on out and reads the answers
-// from in. What was typed before a question was shown answers nothing. The end of the input
-// is a no, and so is a line without its end.
+// from in. The end of the input is a no, and so is a line without its end.
+//
+// What was typed before a question was shown answers nothing. A terminal holds it where no
+// read shows it without waiting, so if in is a [Keyboard] it is told to drop it.
 func Terminal(in io.Reader, out io.Writer) Asker {
-	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), keys: in, out: out}
+	keys, _ := in.(Keyboard)
+	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), keys: keys, out: out}
+}
+
+// A Keyboard is an input at which a person types.
+type Keyboard interface {
+	io.Reader
+
+	// Flush drops what was typed and not yet read. It may be called while another goroutine
+	// reads.
+	Flush() error
 }
 
 type terminal struct {
@@ -41,7 +52,7 @@ type terminal struct {
 
 	// Whoever has the turn owns the fields below.
 	in      *bufio.Reader
-	keys    io.Reader // what in reads
+	keys    Keyboard // what in reads, or nil
 	out     io.Writer
 	pending chan line // a read that a cancelled question has left behind, or nil
 	ended   bool      // the input is at its end
@@ -60,10 +71,13 @@ func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
 	case <-ctx.Done():
 		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
 	}
-	if _, err := io.WriteString(t.out, q.text()); err != nil {
+	_, err := io.WriteString(t.out, q.text())
+	if err == nil {
+		err = t.forget()
+	}
+	if err != nil {
 		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
 	}
-	t.forget()
 	prompt := "allow? y = yes, n = no, n REASON = no, and tell the model why: "
 	for {
 		if _, err := io.WriteString(t.out, prompt); err != nil {
@@ -89,19 +103,22 @@ func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
 // forget drops what was typed before the question it would answer was shown: what the
 // terminal holds, what was read with an earlier line, and the line that a cancelled question
 // was waiting for.
-func (t *terminal) forget() {
-	if f, ok := t.keys.(*os.File); ok {
-		flush(f)
+func (t *terminal) forget() error {
+	if t.keys != nil {
+		if err := t.keys.Flush(); err != nil {
+			return err
+		}
 	}
 	if t.pending != nil {
 		select {
 		case l := <-t.pending:
 			t.pending, t.ended = nil, l.err != nil
 		default:
-			return // in is being read by somebody else, so it holds nothing
+			return nil // in is being read by somebody else, so it holds nothing
 		}
 	}
-	_, _ = t.in.Discard(t.in.Buffered()) // cannot fail: it is there
+	_, err := t.in.Discard(t.in.Buffered())
+	return err
 }
 
 // read returns the next line, and a no at the end of the input.

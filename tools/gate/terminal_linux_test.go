@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -32,6 +33,30 @@ func pty(t *testing.T) (keys, terminal *os.File) {
 	return keys, terminal
 }
 
+type flusher interface{ Flush() error }
+
+type keyboard struct{ *os.File }
+
+func (k keyboard) Flush() error {
+	return unix.IoctlSetInt(int(k.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+}
+
+// Where typing ahead cannot be excluded nothing is approved.
+func TestTerminalThatCannotForget(t *testing.T) {
+	null, err := os.Open(os.DevNull) // no terminal
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	in := struct {
+		io.Reader
+		flusher
+	}{strings.NewReader("y\n"), keyboard{null}}
+	if ok, _, err := gate.Terminal(in, io.Discard).Ask(t.Context(), gate.Question{}); ok || !errors.Is(err, unix.ENOTTY) {
+		t.Errorf("Ask = %v, %v, want the error of Flush", ok, err)
+	}
+}
+
 func need(t *testing.T, ok bool, why string) {
 	t.Helper()
 	switch {
@@ -53,7 +78,7 @@ func TestTerminalForgetsWhatWasTypedAhead(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	term := gate.Terminal(terminal, out)
+	term := gate.Terminal(keyboard{terminal}, out)
 	for i, step := range []struct {
 		before, after string
 		want          bool
