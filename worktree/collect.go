@@ -24,6 +24,20 @@ type FileStat struct {
 	Added, Removed int    // lines; -1 for binary files
 }
 
+// Outside lists the paths of the change, old names of renamed files too, that do not lie
+// in a folder of the tree; prefix is as in [Tree], and outside "" lies nothing.
+func (c Change) Outside(prefix string) []string {
+	var paths []string
+	for _, f := range c.Files {
+		for _, name := range []string{f.From, f.Path} {
+			if name != "" && !strings.HasPrefix(name, prefix) {
+				paths = append(paths, name)
+			}
+		}
+	}
+	return paths
+}
+
 // Collect commits what the copy holds now, whether its writer committed or not: the
 // difference is to the snapshot, never to the writer's HEAD. Nothing the writer put
 // into the tree or its git directory is run or obeyed, save ignore files and built-in

@@ -1,6 +1,14 @@
 package worktree
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// OpenWithin is Open where git must have answered within limit.
+func OpenWithin(ctx context.Context, dir string, o Options, limit time.Duration) (*Repo, error) {
+	return open(ctx, dir, o, limit)
+}
 
 // SetReclaimTime shortens what one copy may take.
 func (r *Repo) SetReclaimTime(d time.Duration) { r.reclaimTime = d }

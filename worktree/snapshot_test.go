@@ -195,16 +195,27 @@ func TestSubdirectory(t *testing.T) {
 	l.commit()
 	r := l.openAt(l.root+"/sub/dir", worktree.Options{})
 	s := l.snapshot(r.Tree())
-	ch := l.change(r, s, "0.1", func(dir string) {
-		l.remove(dir, "sub/dir/a")
+	out := l.change(r, s, "0.0", func(dir string) {
 		l.write(dir, "other", "child\n")
+		l.check(os.Rename(dir+"/sub/dir/a", dir+"/sub/directory"))
+		l.write(dir, "sub/dir/in", "child\n")
 	})
+	if got, want := out.Outside(r.Tree().Prefix), []string{"other", "sub/directory"}; !slices.Equal(got, want) {
+		t.Errorf("Outside(%q) = %q, want %q", r.Tree().Prefix, got, want)
+	}
+	if got := out.Outside(""); len(got) > 0 {
+		t.Errorf("Outside of the root = %q, want nothing", got)
+	}
+	ch := l.change(r, s, "0.1", func(dir string) { l.remove(dir, "sub/dir/a") })
+	if got := ch.Outside(r.Tree().Prefix); len(got) > 0 {
+		t.Errorf("Outside(%q) = %q, want nothing", r.Tree().Prefix, got)
+	}
 	c := l.copy(r, s, "0.2")
 	if want := c.Root + "/sub/dir"; c.Path != want {
 		t.Errorf("Copy.Path = %s, want %s", c.Path, want)
 	}
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
-	same(t, "tree", l.files(l.root), map[string]string{"other": `false "child\n"`})
+	same(t, "tree", l.files(l.root), map[string]string{"other": `false "other\n"`})
 	if _, err := os.Lstat(l.root + "/sub/dir"); err != nil {
 		t.Errorf("the folder the user works in: %v, want it kept though empty", err)
 	}

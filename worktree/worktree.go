@@ -90,6 +90,15 @@ var oldest = [2]int{2, 38}
 // Open finds the repository that holds dir. It writes nothing: the first snapshot
 // does. An error that wraps [ErrUnavailable] says which case it is.
 func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
+	// A repository may hold anything, a FIFO for its configuration too.
+	const limit = 30 * time.Second
+	return open(ctx, dir, o, limit)
+}
+
+// open is Open where git must have answered within limit.
+func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Repo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer after %v", limit))
+	defer cancel()
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
@@ -118,10 +127,6 @@ func (r *Repo) Tree() *Tree { return r.tree }
 
 // locate asks git where the repository of dir is.
 func (r *Repo) locate(ctx context.Context, dir string) error {
-	// A repository may hold anything, a FIFO for its configuration too.
-	const limit = 30 * time.Second
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer after %v", limit))
-	defer cancel()
 	at := place{dir: dir, user: true}
 	var inside, gitDir, root, prefix, index string
 	questions := []struct {
