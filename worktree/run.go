@@ -20,6 +20,9 @@ func (r *Repo) begin(ctx context.Context) error {
 	if r.lease != nil {
 		return nil
 	}
+	if err := r.makeCache(); err != nil {
+		return fmt.Errorf("make cache folder: %w", err)
+	}
 	store := r.findStore()
 	if store == "" {
 		var errs []error

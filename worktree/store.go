@@ -27,7 +27,10 @@ func (r *Repo) stores() []string {
 
 // findStore is the store that exists and can be written; "" without one.
 func (r *Repo) findStore() string {
-	for _, dir := range r.stores() {
+	for i, dir := range r.stores() {
+		if i > 0 && r.checkCache() != nil {
+			continue
+		}
 		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil && writable(dir) {
 			return dir
 		}

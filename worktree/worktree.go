@@ -32,7 +32,8 @@ import (
 // Options configures [Open]. The zero value works.
 type Options struct {
 	// Cache is the folder below which copies live, never inside the repository;
-	// "" is the folder skein in [os.UserCacheDir].
+	// "" is the folder skein in [os.UserCacheDir] or, where there is none outside the
+	// repository, one of the user's own in [os.TempDir].
 	Cache string
 
 	// Session and Run name the refs, refs/skein/<session>/<run>/…; letters, digits,
@@ -57,6 +58,7 @@ type Repo struct {
 	common string // git directory shared by all worktrees of the repository
 	format string // object format, sha1 or sha256
 	cache  string
+	shared bool // the cache lies in a folder in which others may make files
 	id     runID
 	tree   *Tree
 
@@ -116,7 +118,7 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 	if r.tree.at.disarm, err = r.disarm(ctx); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
-	if r.cache, err = cacheFolder(o.Cache, r.tree.Root); err != nil {
+	if err = r.findCache(o.Cache); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
 	return r, nil
@@ -221,35 +223,4 @@ func newRunID(o Options) (runID, error) {
 		id.run = "1"
 	}
 	return id, errors.Join(checkName("session", id.session), checkName("run", id.run))
-}
-
-// cacheFolder is the absolute folder for copies, with its links resolved.
-func cacheFolder(cache, root string) (string, error) {
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("find cache folder: %w", err)
-		}
-		cache = filepath.Join(user, "skein")
-	}
-	cache, err := filepath.Abs(cache)
-	if err != nil {
-		return "", fmt.Errorf("find cache folder: %w", err)
-	}
-	// The last parts may not exist yet: resolve what does.
-	rest := ""
-	for at := cache; ; at = filepath.Dir(at) {
-		if found, err := filepath.EvalSymlinks(at); err == nil {
-			cache = filepath.Join(found, rest)
-			break
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-	if cache == root || strings.HasPrefix(cache, root+"/") {
-		return "", fmt.Errorf("cache folder %s lies inside the repository", cache)
-	}
-	return cache, nil
 }
