@@ -1,6 +1,8 @@
 package worktree_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,6 +59,29 @@ func TestEightCopiesAtOnce(t *testing.T) {
 	if left, _ := filepath.Glob(l.cache + "/copies/*"); len(left) > 0 {
 		t.Errorf("after Close: %v, want no copies", left)
 	}
+}
+
+func TestCopyAfterOneThatWasCancelled(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	var end context.CancelFunc
+	r := l.open(worktree.Options{Fault: func(at string) error {
+		if at == "before git config" && end != nil {
+			end()
+		}
+		return nil
+	}})
+	s := l.snapshot(r.Tree())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	end = cancel
+	if _, err := r.Copy(ctx, s, "0.1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Copy = %v, want cancelled", err)
+	}
+	end = nil
+	l.drop(l.copy(r, s, "0.1"))
+	l.close(r)
 }
 
 func TestWritersGitWorks(t *testing.T) {

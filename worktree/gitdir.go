@@ -19,10 +19,19 @@ type settings struct {
 	attributes  string   // core.attributesFile
 }
 
-// settings reads them, once for a run.
+// settings reads them, once for a run. A failure is not remembered: it may be the end of
+// one caller's context.
 func (r *Repo) settings(ctx context.Context) (settings, error) {
-	r.configure.Do(func() { r.user, r.userErr = r.readSettings(ctx) })
-	return r.user, r.userErr
+	r.configure.Lock()
+	defer r.configure.Unlock()
+	if r.user == nil {
+		s, err := r.readSettings(ctx)
+		if err != nil {
+			return s, err
+		}
+		r.user = &s
+	}
+	return *r.user, nil
 }
 
 func (r *Repo) readSettings(ctx context.Context) (settings, error) {

@@ -73,9 +73,8 @@ type Repo struct {
 	copies map[string]*Copy
 
 	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
-	configure sync.Once
-	user      settings // what copies take over of the user's configuration
-	userErr   error
+	configure sync.Mutex
+	user      *settings // what copies take over of the user's configuration; nil until read
 }
 
 // A runID names a run in refs and folders.
