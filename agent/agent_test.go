@@ -35,6 +35,7 @@ func (*replies) Encode(m model.Message) (json.RawMessage, error)      { return j
 func (*replies) Dialect() string                                      { return "test" }
 func (*replies) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(ts) }
 func say(text string) model.Reply                                     { return reply(text, model.FinishStop) }
+
 func reply(text string, f model.Finish, calls ...string) model.Reply {
 	m := model.Message{Role: model.Assistant, Text: text, Raw: json.RawMessage(`{"raw":"` + text + `"}`)}
 	for i, c := range calls {

@@ -227,7 +227,7 @@ func tinyInit(t *testing.T) string {
 	t.Helper()
 	built.once.Do(func() {
 		built.path = filepath.Join(built.dir, "skein-init")
-		cmd := exec.Command("go", "build", "-o", built.path, "skein/cmd/skein-init")
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", built.path, "skein/cmd/skein-init")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.path = ""

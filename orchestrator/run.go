@@ -91,14 +91,14 @@ func workspace(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open workspace %s: %w", dir, err)
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	dir, err = filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", fmt.Errorf("open workspace %s: %w", dir, err)
 	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("open workspace %s: not a directory", dir)
 	}
-	return real, nil
+	return dir, nil
 }
 
 // prepare finds out what can be had here: git, a box. What cannot is said once.

@@ -38,6 +38,7 @@ func (m *talker) Encode(msg model.Message) (json.RawMessage, error) {
 	m.encoded += len(msg.Text)
 	return json.Marshal(msg.Text)
 }
+
 func (*talker) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(len(ts)) }
 func (*talker) Dialect() string                                      { return "test" }
 

@@ -169,7 +169,7 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 // date is when a commit was made. Those of our own are known.
 func (r *Repo) date(ctx context.Context, commit string) (string, error) {
 	if date, known := r.dates.Load(commit); known {
-		return date.(string), nil //nolint:errcheck // only commit and date store here
+		return date.(string), nil
 	}
 	date, err := r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", commit)
 	if err == nil {

@@ -82,7 +82,10 @@ func TestRequestOnTheWire(t *testing.T) {
 		want     string
 	}{
 		{
-			"least", anthropic.Options{}, []model.Message{hello}, model.Request{},
+			"least",
+			anthropic.Options{},
+			[]model.Message{hello},
+			model.Request{},
 			`{"model":"m","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"hello"` + mark + `}]}]}`,
 		},
 		{
@@ -97,24 +100,32 @@ func TestRequestOnTheWire(t *testing.T) {
 				`{"type":"tool_result","tool_use_id":"b","content":"no such file","is_error":true},{"type":"text","text":"go on"` + mark + `}]}]}`,
 		},
 		{
-			"messages without text are left out", anthropic.Options{},
+			"messages without text are left out",
+			anthropic.Options{},
 			[]model.Message{{Role: model.System, Text: ""}, hello, {Role: model.Assistant, Raw: json.RawMessage("[]")}, {Role: model.User, Text: " \n"}, {Role: model.User, Text: "you said nothing"}},
 			model.Request{},
 			`{"model":"m","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"hello"},{"type":"text","text":"you said nothing"` + mark + `}]}]}`,
 		},
 		{
-			"a schema, and no calls", anthropic.Options{Params: model.Params{Reasoning: "low"}, Model: "claude-opus-5-5"}, []model.Message{hello},
+			"a schema, and no calls",
+			anthropic.Options{Params: model.Params{Reasoning: "low"}, Model: "claude-opus-5-5"},
+			[]model.Message{hello},
 			model.Request{Schema: json.RawMessage(`{"type":"object"}`), NoCalls: true, Tools: json.RawMessage(`[1]`)},
 			`{"model":"claude-opus-5-5","thinking":{"type":"adaptive"},"max_tokens":8192,"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},` +
 				`"tool_choice":{"type":"none"},"tools":[1],"messages":[{"role":"user","content":[{"type":"text","text":"hello"` + mark + `}]}]}`,
 		},
 		{
-			"parameters", anthropic.Options{Params: model.Params{Temperature: new(0.5), Extra: map[string]json.RawMessage{"top_k": json.RawMessage("3"), "service_tier": json.RawMessage(`"auto"`)}}},
-			[]model.Message{hello}, model.Request{},
+			"parameters",
+			anthropic.Options{Params: model.Params{Temperature: new(0.5), Extra: map[string]json.RawMessage{"top_k": json.RawMessage("3"), "service_tier": json.RawMessage(`"auto"`)}}},
+			[]model.Message{hello},
+			model.Request{},
 			`{"model":"m","temperature":0.5,"service_tier":"auto","top_k":3,"max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"hello"` + mark + `}]}]}`,
 		},
 		{
-			"a reply that is to be continued gets no mark", anthropic.Options{}, []model.Message{hello, {Role: model.Assistant, Text: "{"}}, model.Request{},
+			"a reply that is to be continued gets no mark",
+			anthropic.Options{},
+			[]model.Message{hello, {Role: model.Assistant, Text: "{"}},
+			model.Request{},
 			`{"model":"m","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"hello"}]},{"role":"assistant","content":[{"type":"text","text":"{"}]}]}`,
 		},
 	} {

@@ -67,7 +67,9 @@ func TestRequestOnTheWire(t *testing.T) {
 		want string
 	}{
 		{
-			"least", ollama.Options{}, model.Request{},
+			"least",
+			ollama.Options{},
+			model.Request{},
 			`{"model":"m","stream":false,"truncate":false,"shift":false,"messages":` + hello + `,"options":{"num_ctx":10240}}`,
 		},
 		{
@@ -80,12 +82,15 @@ func TestRequestOnTheWire(t *testing.T) {
 				`,"tools":[1],"format":{"type":"object"},"options":{"num_ctx":2048,"num_predict":100,"temperature":0.5,"seed":7,"min_p":0,"top_p":0.9}}`,
 		},
 		{
-			"a fixed window, no calls", ollama.Options{Params: model.Params{Reasoning: "off", Extra: map[string]json.RawMessage{"num_ctx": json.RawMessage("4096")}}},
+			"a fixed window, no calls",
+			ollama.Options{Params: model.Params{Reasoning: "off", Extra: map[string]json.RawMessage{"num_ctx": json.RawMessage("4096")}}},
 			model.Request{Tools: json.RawMessage(`[1]`), NoCalls: true},
 			`{"model":"m","stream":false,"truncate":false,"shift":false,"think":false,"messages":` + hello + `,"options":{"num_ctx":4096}}`,
 		},
 		{
-			"a model with levels", ollama.Options{Model: "gpt-oss:20b", Params: model.Params{Reasoning: "low"}}, model.Request{MaxTokens: 1},
+			"a model with levels",
+			ollama.Options{Model: "gpt-oss:20b", Params: model.Params{Reasoning: "low"}},
+			model.Request{MaxTokens: 1},
 			`{"model":"gpt-oss:20b","stream":false,"truncate":false,"shift":false,"think":"low","messages":` + hello + `,"options":{"num_ctx":2048,"num_predict":1}}`,
 		},
 	} {

@@ -45,7 +45,6 @@ func (e *limitError) Error() string { return e.what + " within " + e.limit.Strin
 type watch struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	limit  *limitError // what it is when the timer fires
 	idle   time.Duration
 }
 

@@ -162,8 +162,15 @@ func TestStatus(t *testing.T) {
 		tooLong    bool
 	}{
 		{status: 400, body: `{"error":{"message":"bad"}}`},
-		{status: 401}, {status: 403}, {status: 404}, {status: 422}, {status: 302},
-		{status: 408, again: true}, {status: 409, again: true}, {status: 500, again: true}, {status: 529, again: true},
+		{status: 401},
+		{status: 403},
+		{status: 404},
+		{status: 422},
+		{status: 302},
+		{status: 408, again: true},
+		{status: 409, again: true},
+		{status: 500, again: true},
+		{status: 529, again: true},
 		{status: 429, retryAfter: "2", again: true, wait: 2 * time.Second},
 		{status: 429, retryAfter: "0.5", again: true, wait: time.Second / 2},
 		{status: 503, retryAfter: "Sun, 29 Nov 2026 10:00:07 GMT", again: true, wait: 7 * time.Second},
