@@ -212,7 +212,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
-		options.Asker = gate.Terminal(os.Stdin, os.Stderr)
+		options.Asker = gate.Terminal(keyboard{os.Stdin}, os.Stderr)
 	}
 	return options, nil
 }
