@@ -306,6 +306,9 @@ func TestGrandchildrenArriveInOrder(t *testing.T) {
 
 func TestCloseKeepsWork(t *testing.T) {
 	l := newLab(t)
+	odd := filepath.Dir(l.root) + "/it's; odd $(name)"
+	l.check(os.Rename(l.root, odd))
+	l.root = odd
 	l.write(l.root, "a", "a\n")
 	l.commit()
 	r := l.open(worktree.Options{Session: "s", Run: "7"})
@@ -323,6 +326,11 @@ func TestCloseKeepsWork(t *testing.T) {
 	if len(kept) != 2 || kept[0].Name != "0.2" || kept[0].Ref != "refs/skein/s/7/kept/0.2" || kept[0].Folder != "" ||
 		kept[1].Name != "0.3" || kept[1].Ref != "refs/skein/s/7/kept/0.3" || !slices.Equal(kept[1].Paths, []string{"dir/key.pem"}) {
 		t.Fatalf("Close = %+v, want 0.2 and 0.3 kept", kept)
+	}
+	show := exec.CommandContext(t.Context(), "sh", "-c", r.Show(kept[0].Ref))
+	show.Dir = t.TempDir()
+	if out, err := show.CombinedOutput(); err != nil || !strings.Contains(string(out), "+work") {
+		t.Errorf("%s = %q, %v, want the change", r.Show(kept[0].Ref), out, err)
 	}
 	if text, err := os.ReadFile(kept[1].Folder + "/dir/key.pem"); err != nil || string(text) != "secret\n" {
 		t.Errorf("what was left out = %q, %v, want it in %s", text, err, kept[1].Folder)

@@ -129,7 +129,8 @@ func TestAPlantedStoreIsNotBelieved(t *testing.T) {
 		text, err := json.Marshal(map[string]any{
 			"Root": fmt.Sprintf("%q", root), "Keep": `""`, "Entries": []entry{{
 				fmt.Sprintf("%q", path),
-				state{"file", 0o644, sum("planted\n")}, state{"file", 0o644, sum("precious\n")},
+				state{"file", 0o644, sum("planted\n")},
+				state{"file", 0o644, sum("precious\n")},
 			}, {fmt.Sprintf("%q", "none"), state{}, state{"file", 0o644, sum("x")}}},
 		})
 		l.check(err)

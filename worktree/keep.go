@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
+	"unicode"
 )
 
 // hold makes the snapshot independent of what the user does to their index, branches
@@ -80,6 +82,21 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name string) (string, error)
 		return "", fmt.Errorf("keep change %s: %w", name, err)
 	}
 	return ref, nil
+}
+
+// Show is the command line by which a person looks at a kept change, from any folder.
+func (r *Repo) Show(ref string) string {
+	return "git --git-dir=" + shellQuote(r.store) + " log -p -1 " + shellQuote(ref)
+}
+
+// shellQuote writes a word for a shell, bare where that is the same.
+func shellQuote(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(c rune) bool {
+		return !strings.ContainsRune("/._-@:+,=%", c) && (c > 'z' || !unicode.IsLetter(c) && !unicode.IsDigit(c))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Diff is the unified diff between two commits: of all files, or of these.
