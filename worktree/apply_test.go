@@ -3,6 +3,7 @@ package worktree_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -325,4 +326,80 @@ func TestApplyRefusesAHalfAppliedTree(t *testing.T) {
 	before["d"] = `false "d\n"`
 	same(t, "tree", l.files(l.root), before)
 	l.close(r)
+}
+
+// An edit made after a file was looked at and before it is replaced.
+func TestApplyKeepsAnEditMadeAtTheLastMoment(t *testing.T) {
+	broken := errors.New("broken disk")
+	other, err := os.MkdirTemp("/dev/shm", "skein")
+	need(t, err == nil, "no second file system")
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	for _, test := range []struct {
+		name, file string
+		user       func(l *lab, root string)
+		want       string
+	}{
+		{"edited", "edit", func(l *lab, root string) { l.write(root, "edit", "user\n") }, `false "user\n"`},
+		{"edited in place", "edit", func(l *lab, root string) { l.check(os.WriteFile(root+"/edit", []byte("user\n"), 0o600)) }, `false "user\n"`},
+		{"deleted", "edit", func(l *lab, root string) { l.remove(root, "edit") }, ""},
+		{"a link now", "edit", func(l *lab, root string) { l.link(root, "edit", "user") }, "-> user"},
+		{"edited, to be deleted", "gone", func(l *lab, root string) { l.write(root, "gone", "user\n") }, `false "user\n"`},
+		{"made", "new", func(l *lab, root string) { l.write(root, "new", "user\n") }, `false "user\n"`},
+	} {
+		for _, far := range []bool{false, true} {
+			for _, killed := range []bool{false, true} {
+				if (far || killed) && (test.file == "new" || test.want == "") || far && !killed {
+					continue // nothing to exchange, or no more than the two together
+				}
+				name := fmt.Sprintf("%s far=%v killed=%v", test.name, far, killed)
+				t.Run(name, func(t *testing.T) {
+					l := newLab(t)
+					l.write(l.root, "edit", "edit\n")
+					l.write(l.root, "gone", "gone\n")
+					l.write(l.root, "zz", "zz\n")
+					l.commit()
+					root := l.root
+					if far {
+						root = other + "/" + strings.ReplaceAll(name, " ", "-")
+						l.git("worktree", "add", "-q", "--detach", root)
+					}
+					want := l.files(root)
+					delete(want, test.file)
+					if test.want != "" {
+						want[test.file] = test.want
+					}
+					r := l.openAt(root, worktree.Options{Fault: func(at string) error {
+						switch at {
+						case "looked at " + test.file:
+							test.user(l, root)
+						case "exchanged " + test.file:
+							if killed {
+								return broken
+							}
+						}
+						return nil
+					}})
+					s := l.snapshot(r.Tree())
+					ch := l.change(r, s, "0.1", func(dir string) {
+						l.remove(dir, "gone")
+						l.write(dir, "edit", "child\n")
+						l.write(dir, "new", "child\n")
+						l.write(dir, "zz", "child\n")
+					})
+					_, err := r.Tree().Apply(t.Context(), s.Commit, l.merge(r, s.Commit, ch))
+					if !killed || !errors.Is(err, broken) {
+						kind := ": edited meanwhile"
+						if test.file == "new" {
+							kind = ": in the way"
+						}
+						if got := conflicts(t, err); !slices.Equal(got, []string{test.file + kind}) {
+							t.Errorf("Apply conflicts = %q, want %s%s", got, test.file, kind)
+						}
+					}
+					same(t, "tree", l.files(root), want)
+					l.close(r)
+				})
+			}
+		}
+	}
 }

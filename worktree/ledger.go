@@ -141,6 +141,15 @@ func (l *ledger) sibling(i int) string {
 	return fmt.Sprintf("%s/.skein-%s-%d", filepath.Dir(l.file(l.Entries[i])), filepath.Base(l.dir), i)
 }
 
+// back is one for the way back.
+func (l *ledger) back(i int) string { return l.sibling(i) + "-back" }
+
+// removeSiblings removes what a life that was killed may have left of them.
+func (l *ledger) removeSiblings(i int) {
+	_ = os.Remove(l.sibling(i))
+	_ = os.Remove(l.back(i))
+}
+
 // carryOut makes the changes. After an error, or a panic, the tree is as it was, unless
 // the error wraps [ErrHalfApplied].
 func (l *ledger) carryOut(ctx context.Context) (err error) {
@@ -196,9 +205,12 @@ func (l *ledger) replace(i int, e *entry) error {
 	if err := e.still(l.file(e), e.Old); err != nil {
 		return err
 	}
+	if err := l.fault("looked at " + name); err != nil {
+		return err
+	}
 	switch {
 	case e.New.Type == "":
-		return os.Remove(l.file(e))
+		return l.takeAway(i, e)
 	case e.Old.Type == "":
 		removeEmpty(l.file(e)) // a folder whose files were all deleted
 		err := put(l.fresh(e), l.file(e), l.sibling(i), true)
@@ -207,8 +219,78 @@ func (l *ledger) replace(i int, e *entry) error {
 		}
 		return err
 	default:
-		return put(l.fresh(e), l.file(e), l.sibling(i), false)
+		return l.exchange(i, e)
 	}
+}
+
+// exchange puts the new file in the place of the old one. Whoever wrote there since it
+// was looked at loses nothing: what comes out is looked at again, and put back if it is
+// not what was to be replaced.
+func (l *ledger) exchange(i int, e *entry) error {
+	file, from := l.file(e), l.fresh(e)
+	err := swap(from, file)
+	if errors.Is(err, syscall.EXDEV) {
+		if err := clone(from, l.sibling(i)); err != nil {
+			return err
+		}
+		from = l.sibling(i)
+		err = swap(from, file)
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return put(from, file, l.sibling(i), false)
+	case errors.Is(err, fs.ErrNotExist):
+		return conflict([]Conflict{{string(e.Path), KindMeanwhile}})
+	case err != nil:
+		return err
+	}
+	if err := l.fault("exchanged " + string(e.Path)); err != nil {
+		return err
+	}
+	if err := e.still(from, e.Old); err != nil {
+		return errors.Join(conflict([]Conflict{{string(e.Path), KindMeanwhile}}), swap(from, file))
+	}
+	if from == l.sibling(i) {
+		return os.Remove(from)
+	}
+	return nil
+}
+
+// takeAway deletes the old file, with the same care.
+func (l *ledger) takeAway(i int, e *entry) error {
+	file, to := l.file(e), l.sibling(i)
+	switch err := renameNew(file, to); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return os.Remove(file)
+	case errors.Is(err, fs.ErrNotExist):
+		return conflict([]Conflict{{string(e.Path), KindMeanwhile}})
+	case err != nil:
+		return err
+	}
+	if err := l.fault("exchanged " + string(e.Path)); err != nil {
+		return err
+	}
+	if err := e.still(to, e.Old); err != nil {
+		return errors.Join(conflict([]Conflict{{string(e.Path), KindMeanwhile}}), renameNew(to, file))
+	}
+	return os.Remove(to)
+}
+
+// stray is a file of somebody else's that an exchange took out, and that was not put
+// back before the process was killed; "" where there is none. It can only be when the
+// new file stands in the tree; else what lies at these names is not complete.
+func (l *ledger) stray(i int, e *entry) string {
+	if e.still(l.file(e), e.New) != nil {
+		return ""
+	}
+	for _, at := range []string{l.fresh(e), l.sibling(i)} {
+		got, err := look(at)
+		there := got.Type != "" || errors.Is(err, errFolder)
+		if there && e.still(at, e.Old) != nil && e.still(at, e.New) != nil {
+			return at
+		}
+	}
+	return ""
 }
 
 // makeFolders makes the planned folders above a path.
@@ -229,8 +311,8 @@ func (l *ledger) makeFolders(name string) error {
 
 // done reports whether every file is the new one.
 func (l *ledger) done() bool {
-	for _, e := range l.Entries {
-		if e.still(l.file(e), e.New) != nil {
+	for i, e := range l.Entries {
+		if e.still(l.file(e), e.New) != nil || l.stray(i, e) != "" {
 			return false
 		}
 	}
@@ -242,7 +324,7 @@ func (l *ledger) done() bool {
 func (l *ledger) finish() error {
 	folders := map[string]bool{}
 	for i, e := range l.Entries {
-		_ = os.Remove(l.sibling(i)) // of a life that was killed
+		l.removeSiblings(i)
 		for dir := path.Dir(string(e.Path)); e.New.Type == "" && dir != "."; dir = path.Dir(dir) {
 			if strings.HasPrefix(string(l.Keep), dir+"/") || syscall.Rmdir(l.at(bytePath(dir))) != nil {
 				break
@@ -268,8 +350,10 @@ func (l *ledger) rollBack() (others []string, err error) {
 	}
 	var errs []error
 	for i, e := range slices.Backward(l.Entries) {
-		_ = os.Remove(l.sibling(i))
 		mine, err := l.restore(i, e)
+		if err == nil {
+			l.removeSiblings(i)
+		}
 		if !mine {
 			others = append(others, string(e.Path))
 		}
@@ -303,16 +387,18 @@ func (l *ledger) restore(i int, e *entry) (bool, error) {
 		return true, nil
 	case e.still(file, e.New) != nil:
 		return false, nil
+	case l.stray(i, e) != "":
+		return false, put(l.stray(i, e), file, l.back(i), e.New.Type == "")
 	case e.Old.Type == "":
 		return true, os.Remove(file)
 	case e.New.Type != "":
-		return true, put(l.old(i), file, l.sibling(i), false)
+		return true, put(l.old(i), file, l.back(i), false)
 	}
 	removeEmpty(file) // a folder that took the place of the file
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return true, err
 	}
-	err := put(l.old(i), file, l.sibling(i), true)
+	err := put(l.old(i), file, l.back(i), true)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}

@@ -144,8 +144,12 @@ func put(from, to, sibling string, fresh bool) error {
 	return step(sibling, to)
 }
 
-// linkOrRename never replaces anything where the file system has hard links.
+// linkOrRename never replaces anything, unless the system is not Linux and the file
+// system has no hard links.
 func linkOrRename(from, to string) error {
+	if err := renameNew(from, to); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
 	if info, err := os.Lstat(from); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return clone(from, to) // in one step for a link
 	}
