@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -34,6 +35,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"busy":            busy,
 	"serve":           serve,
 	"secrets":         secrets,
+	"at-terminal":     atTerminal,
 	"jsonl":           jsonl,
 	"overlap":         overlap,
 }
@@ -89,6 +91,56 @@ func recorder(ts *testscript.TestScript, _ bool, args []string) {
 	})
 	ts.Setenv("RECORDER_URL", server.URL+"/v1")
 	ts.Setenv("RECORDER_ADDR", server.Listener.Addr().String())
+}
+
+// atTerminal PROMPT ANSWER OUT PROGRAM ARGS... runs a program whose standard input and error are
+// a terminal. Ahead of the prompt a y is typed, which is to count for nothing; once the prompt
+// was shown, the file ANSWER is typed. OUT is given what the terminal showed, and the program's
+// standard output behind it.
+func atTerminal(ts *testscript.TestScript, _ bool, args []string) {
+	person, program, err := openTerminal()
+	ts.Check(err)
+	defer func() { _ = person.Close() }()
+	var stdout bytes.Buffer
+	c := exec.Command(args[3], args[4:]...) //nolint:noctx // killed below
+	c.Dir, c.Env = ts.MkAbs("."), scriptEnv(ts)
+	c.Stdin, c.Stdout, c.Stderr = program, &stdout, program
+	_, err = person.WriteString("y\n")
+	ts.Check(err)
+	ts.Check(c.Start())
+	ts.Check(program.Close())
+	timer := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+	defer timer.Stop()
+	answer := ts.ReadFile(args[1])
+	var shown []byte
+	for buf, typed := make([]byte, 4096), false; ; {
+		n, err := person.Read(buf)
+		shown = append(shown, buf[:n]...)
+		if !typed && bytes.Contains(shown, []byte(args[0])) {
+			typed = true
+			_, err := person.WriteString(answer)
+			ts.Check(err)
+		}
+		if err != nil { // the program has gone, and its end with it
+			break
+		}
+	}
+	err = c.Wait()
+	shown = append(bytes.ReplaceAll(shown, []byte("\r\n"), []byte("\n")), stdout.Bytes()...)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), shown, 0o600))
+	ts.Logf("%s", shown)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		ts.Check(err)
+	}
+}
+
+// scriptEnv is a script's environment.
+func scriptEnv(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "GOCACHE", "OLLAMA_HOST", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
 }
 
 // busy serves a model that refuses every other request, the first among them, for a second; to
