@@ -133,7 +133,7 @@ func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(cont
 	b.run.contain(ctx, c, func(ctx context.Context) error { return b.live(ctx, c, clock) })
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	b.run.contain(after, c, func(ctx context.Context) error { return c.collect(ctx) })
+	b.run.contain(after, c, c.collect)
 	c.elapsed = b.run.since(c.started)
 	return func(ctx context.Context) (delegate.Report, error) { return b.finish(ctx, c) }, nil
 }
@@ -239,7 +239,9 @@ func (c *child) collect(ctx context.Context) error {
 	if err := c.place.Close(); err != nil {
 		c.detail = err.Error()
 	}
-	if c.copy != nil {
+	if c.copy == nil {
+		c.run.warn(c.place.planted())
+	} else {
 		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))
 	}
 	return nil

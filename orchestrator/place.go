@@ -38,6 +38,7 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 	}
 	if r.repo != nil {
 		p.Hidden = append(p.Hidden, filepath.Join(r.repo.Tree().Root, ".skein"))
+		p.Hidden = append(p.Hidden, r.repo.Private()...)
 	}
 	if writable {
 		p.GitDir, p.Scope = s.gitDir, s.offset
@@ -81,6 +82,15 @@ func (r *run) open(s site, writable bool) (*place, error) {
 	return p, nil
 }
 
+// planted lists what commands made in the place that git on the host would obey: git
+// directories, whose configuration and hooks can name programs. It is asked after Close.
+func (p *place) planted() []string {
+	if box, ok := p.exec.(*lazyBox); ok {
+		return box.planted
+	}
+	return nil
+}
+
 // Close ends every process of the place and gives its handles back.
 func (p *place) Close() error {
 	var err error
@@ -96,9 +106,10 @@ type lazyBox struct {
 	policy sandbox.Policy
 	dir    string // where commands start, below the view
 
-	mu     sync.Mutex
-	box    *sandbox.Box
-	closed bool
+	mu      sync.Mutex
+	box     *sandbox.Box
+	closed  bool
+	planted []string // see [place.planted]
 }
 
 // Run implements [tools.Exec].
@@ -138,6 +149,7 @@ func (l *lazyBox) forget(box *sandbox.Box) {
 	if l.box == box {
 		l.box = nil
 		_ = box.Close() // it has ended: what closing it says is known
+		l.planted = append(l.planted, box.Planted()...)
 	}
 }
 
@@ -149,5 +161,7 @@ func (l *lazyBox) Close() error {
 	if l.box == nil {
 		return nil
 	}
-	return l.box.Close()
+	err := l.box.Close()
+	l.planted = append(l.planted, l.box.Planted()...)
+	return err
 }

@@ -232,3 +232,25 @@ func TestSandboxOff(t *testing.T) {
 		t.Error("the writer's files are missing")
 	}
 }
+
+// A git directory that a command makes in the user's own tree is told of: git on the host
+// would obey what its configuration says.
+func TestPlantedGitDirectoriesAreTold(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {turn: 1}
+  call: {bash: {command: "git init -q . && git config filter.x.clean 'touch /tmp/x'"}}
+- say: done
+`)
+	r.write(abc)
+	r.run(nil)
+	var told int
+	for _, n := range r.notices() {
+		if strings.Contains(n, "commands made what git obeys") && strings.Contains(n, ".git") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %q", told, r.notices())
+	}
+}

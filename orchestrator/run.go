@@ -175,7 +175,10 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer func() {
+		err = errors.Join(err, p.Close())
+		r.warn(p.planted())
+	}()
 	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access})
 	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {
@@ -254,6 +257,13 @@ func (r *run) notice(text, hint string) {
 	r.journal.Append("0", &journal.Notice{Text: text, Hint: hint})
 }
 
+// warn tells of git directories that commands made in the user's own tree.
+func (r *run) warn(planted []string) {
+	if len(planted) > 0 {
+		r.notice("commands made what git obeys: "+strings.Join(planted, ", "), "look at the hooks and the configuration there before you use git in it")
+	}
+}
+
 // recovered tells what an interrupted run had left and what became of it.
 func (r *run) recovered(w worktree.Recovered) {
 	text := "an interrupted run " + w.Session + "/" + w.Run + " was cleaned up: " + w.Action
@@ -265,7 +275,7 @@ func (r *run) recovered(w worktree.Recovered) {
 		hint = "look at " + strings.Join(w.Paths, ", ")
 	}
 	if w.Ref != "" {
-		hint = "see it with: git --git-dir=.git/skein log -p -1 " + w.Ref
+		hint = "see it with: " + r.repo.Show(w.Ref)
 	}
 	if w.Err != nil {
 		text += ": " + w.Err.Error()

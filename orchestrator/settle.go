@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"skein/agent"
@@ -101,6 +100,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error()+"; its copy is at "+c.copy.Root, "; ")
 			return c.change.Commit, "", err
 		}
+		rep.Show = b.run.repo.Show(ref)
 	}
 	b.drop(ctx, c)
 	return c.change.Commit, ref, err
@@ -127,7 +127,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		rep.Change, rep.Why, rep.Detail = delegate.Kept, why, detail
 		return nil
 	}
-	switch outside := b.outside(c.change); {
+	// A copy holds the whole repository; the workspace may be a subdirectory of it.
+	switch outside := c.change.Outside(b.place.tree.Prefix); {
 	case ctx.Err() != nil:
 		return keep("the run was ended before", "")
 	case c.out.Stop != agent.Completed:
@@ -160,21 +161,6 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	}
 	rep.Change, b.base.onto = delegate.Merged, merged
 	return nil
-}
-
-// outside lists what a change touches outside the workspace, which for a subdirectory of a
-// repository is less than its copy.
-func (b *batch) outside(ch worktree.Change) []string {
-	prefix := b.place.tree.Prefix
-	var names []string
-	for _, f := range ch.Files {
-		for _, name := range []string{f.Path, f.From} {
-			if name != "" && !strings.HasPrefix(name, prefix) && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }
 
 // conflict reports a change that does not merge, with the child's own diff of the files.
