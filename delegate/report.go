@@ -131,31 +131,39 @@ func (r Report) evidence(b *strings.Builder) {
 
 // People is what a person is shown, in one line.
 func (r Report) People() string {
-	var b strings.Builder
-	b.WriteString(r.Stop)
-	if r.Cause != "" {
-		fmt.Fprintf(&b, " (%s)", oneLine(r.Cause))
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if r.Stop != "completed" {
+		say("%s", r.Stop)
+		if r.Cause != "" {
+			parts[0] += " (" + oneLine(r.Cause) + ")"
+		}
 	}
 	switch r.Change {
 	case "":
-	case NoChange, InPlace:
-		fmt.Fprintf(&b, ", %s", strings.Replace(r.Change, "none", "no changes", 1))
+		if r.Stop == "completed" {
+			say("reported")
+		}
+	case NoChange:
+		say("no changes")
+	case InPlace:
+		say("worked in place")
 	default:
-		fmt.Fprintf(&b, ", %s: %s, +%d -%d: %s", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+		say("%s: %s, +%d -%d: %s", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
 	}
 	if len(r.Conflicts) > 0 {
-		fmt.Fprintf(&b, "; conflicts: %s", list(shown(r.Conflicts)))
+		say("conflicts: %s", list(shown(r.Conflicts)))
 	}
 	if r.Why != "" {
-		fmt.Fprintf(&b, "; not merged: %s", oneLine(r.Why))
-	}
-	if r.Detail != "" {
-		fmt.Fprintf(&b, "; %s", plain(strings.Join(strings.Fields(r.Detail), " ")))
+		say("not merged: %s", oneLine(r.Why))
 	}
 	if len(r.Left) > 0 {
-		fmt.Fprintf(&b, "; left out: %s", list(shown(r.Left)))
+		say("left out: %s", list(shown(r.Left)))
 	}
-	return b.String()
+	if r.Detail != "" {
+		say("%s", plain(strings.Join(strings.Fields(r.Detail), " ")))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // shown makes names of files safe to stand in a line.

@@ -111,24 +111,9 @@ func (p *Progress) result(agent string, d *journal.Result) {
 }
 
 func (p *Progress) settled(d *journal.Settled) {
-	switch d.Change {
-	case "":
-		p.say(d.Child, "reported")
-	case delegate.NoChange:
-		p.say(d.Child, "settled: no changes")
-	case delegate.InPlace:
-		p.say(d.Child, "settled: worked in place")
-	case delegate.Merged:
-		p.say(d.Child, "merged: %s, +%d -%d: %s", count(len(d.Files), "file"), d.Added, d.Removed, strings.Join(d.Files, ", "))
-	default:
-		line := fmt.Sprintf("%s, not merged: %s", d.Change, strings.Join(d.Files, ", "))
-		if d.Cause != "" {
-			line += ": " + d.Cause
-		}
-		if d.Ref != "" {
-			line += "; kept as " + d.Ref
-		}
-		p.say(d.Child, "%s", line)
+	p.say(d.Child, "%s", d.People)
+	if d.Show != "" {
+		p.say(d.Child, "see it with: %s", d.Show)
 	}
 }
 
