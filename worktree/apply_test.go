@@ -403,3 +403,27 @@ func TestApplyKeepsAnEditMadeAtTheLastMoment(t *testing.T) {
 		}
 	}
 }
+
+// Others may take a snapshot while files are exchanged.
+func TestSnapshotDuringApply(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "gone", "gone\n")
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	other := l.open(worktree.Options{Session: "other"})
+	seen := ""
+	r := l.open(worktree.Options{Session: "s", Fault: func(at string) error {
+		if at == "exchanged gone" {
+			seen = l.snapshot(other.Tree()).Commit
+		}
+		return nil
+	}})
+	s := l.snapshot(r.Tree())
+	ch := l.change(r, s, "0.1", func(dir string) { l.remove(dir, "gone") })
+	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+	if got := l.git("--git-dir=.git/skein", "ls-tree", "-r", "--name-only", seen); got != "a" {
+		t.Errorf("the snapshot holds %q, want a", got)
+	}
+	l.close(r)
+	l.close(other)
+}

@@ -108,11 +108,11 @@ func (r *Repo) secureStore(dir string) error {
 // if there is none. The lease says where, and is believed only if that is a folder that
 // we would have made: what is found there is deleted.
 func (r *Repo) copiesOf(id runID, folder string) string {
-	real, err := filepath.EvalSymlinks(string(readLease(filepath.Join(folder, "lease")).Copies))
-	if err != nil || filepath.Base(real) != filepath.Base(r.as(id).copiesFolder()) || filepath.Base(filepath.Dir(real)) != "copies" {
+	copies, err := filepath.EvalSymlinks(string(readLease(filepath.Join(folder, "lease")).Copies))
+	if err != nil || filepath.Base(copies) != filepath.Base(r.as(id).copiesFolder()) || filepath.Base(filepath.Dir(copies)) != "copies" {
 		return ""
 	}
-	return real
+	return copies
 }
 
 // trusts reports whether a ledger for that tree may be carried out from this repository:

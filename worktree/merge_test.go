@@ -132,7 +132,7 @@ func TestMergedTreeHoldsEveryChange(t *testing.T) {
 	}
 	l.commit()
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		l.check(f.Value.Set("20")) // each is some sixty git calls; more by the flag
+		l.check(f.Value.Set("14")) // each is some sixty git calls; more by the flag
 	}
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

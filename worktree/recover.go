@@ -132,6 +132,9 @@ func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
 	if err == nil && !r.trusts(ctx, string(l.Root)) {
 		err = fmt.Errorf("%s is no tree of this repository", l.Root)
 	}
+	if err != nil && ctx.Err() != nil {
+		return Recovered{Action: Failed, Err: context.Cause(ctx)} // and we do not know
+	}
 	if err != nil {
 		told := filepath.Join(dir, ledgerTold)
 		if _, none := os.Lstat(told); none == nil {

@@ -264,7 +264,9 @@ func (t *Tree) populated(name string) bool {
 
 // ours reports whether a path belongs to the harness: it is never in a snapshot.
 func ours(name string) bool {
-	return slices.Contains(strings.Split(name, "/"), ".skein")
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+		return part == ".skein" || strings.HasPrefix(part, siblingPrefix)
+	})
 }
 
 // secretName reports whether a file of this name probably holds a secret.

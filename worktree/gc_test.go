@@ -1,0 +1,121 @@
+package worktree_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"skein/worktree"
+)
+
+func TestUsersGCTakesNothing(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	l.write(l.root, "a", "only in the index\n")
+	l.write(l.root, "b", "only in the index too\n")
+	l.git("add", "a", "b")
+	want := l.files(l.root)
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	// Everything the snapshot was made of leaves the user's reach.
+	l.git("reset", "-q", "--hard")
+	l.git("commit", "-q", "--amend", "--allow-empty", "-m", "other")
+	gc := func() {
+		l.git("reflog", "expire", "--expire=now", "--all")
+		l.git("gc", "-q", "--prune=now")
+		l.git("worktree", "prune")
+	}
+	gc()
+	c := l.copy(r, s, "0.1")
+	same(t, "copy", l.files(c.Root), want)
+	if got, want := l.gitIn(c.Root, "log", "--format=%s"), "snapshot\nwork"; got != want {
+		t.Errorf("git log in the copy = %q, want %q", got, want)
+	}
+	l.write(c.Root, "a", "child\n")
+	ch := l.collect(c)
+	l.drop(c)
+	ref, err := r.Keep(t.Context(), ch, "0.1")
+	l.check(err)
+	l.close(r)
+	gc()
+	got, err := l.tryGit(l.root, "--git-dir=.git/skein", "show", ref+":a")
+	if err != nil || got != "child" {
+		t.Errorf("kept change = %q, %v, want the child's file", got, err)
+	}
+	l.git("fsck", "--strict")
+}
+
+// What a change has in common with a branch of the user's is not written again; it must
+// be there when that branch is gone, for kept changes, for merges, for nested snapshots.
+func TestUsersGCTakesNothingOfAChange(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	l.git("switch", "-q", "-c", "topic")
+	for _, name := range []string{"one", "two", "three", "four"} {
+		l.write(l.root, name, strings.Repeat(name+" of topic\n", 100))
+	}
+	l.commit()
+	l.git("gc", "-q")
+	l.git("switch", "-q", "main")
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	from := func(name string) func(string) {
+		return func(dir string) { l.gitIn(dir, "checkout", "-q", "topic", "--", name) }
+	}
+	one := l.change(r, s, "0.1", from("one"))
+	two := l.change(r, s, "0.2", from("two"))
+	nest := l.copy(r, s, "0.3")
+	from("three")(nest.Root)
+	nested := l.snapshot(nest.Tree())
+	four := l.change(r, nested, "0.3.1", from("four"))
+	m1 := l.merge(r, s.Commit, one)
+	m2 := l.merge(r, m1, two)
+	ref, err := r.Keep(t.Context(), four, "0.3.1")
+	l.check(err)
+	l.drop(nest)
+	prune := func() {
+		l.git("reflog", "expire", "--expire=now", "--all")
+		l.git("gc", "-q", "--prune=now")
+	}
+	l.git("branch", "-q", "-D", "topic")
+	prune()
+	l.apply(r.Tree(), s.Commit, m1)
+	l.apply(r.Tree(), m1, m2)
+	l.close(r)
+	prune()
+	for _, name := range []string{"three", "four"} {
+		if out, err := l.tryGit(l.root, "--git-dir=.git/skein", "show", ref+":"+name); err != nil {
+			t.Errorf("kept %s is gone: %v %s", name, err, out)
+		}
+	}
+	for _, name := range []string{"one", "two"} {
+		if text, err := os.ReadFile(l.root + "/" + name); err != nil || !strings.HasPrefix(string(text), name+" of topic") {
+			t.Errorf("%s = %q, %v, want what was on topic", name, text, err)
+		}
+	}
+}
+
+// What a merge makes may be in the user's object store only, too.
+func TestUsersGCTakesNothingOfAMerge(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "1\n2\n3\n4\n5\n6\n")
+	l.commit()
+	l.git("switch", "-q", "-c", "topic")
+	l.write(l.root, "a", "one\n2\n3\n4\n5\ntwo\n")
+	l.commit()
+	l.git("gc", "-q")
+	l.git("switch", "-q", "main")
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	one := l.change(r, s, "0.1", func(dir string) { l.write(dir, "a", "one\n2\n3\n4\n5\n6\n") })
+	two := l.change(r, s, "0.2", func(dir string) { l.write(dir, "a", "1\n2\n3\n4\n5\ntwo\n") })
+	m := l.merge(r, l.merge(r, s.Commit, one), two)
+	l.git("branch", "-q", "-D", "topic")
+	l.git("reflog", "expire", "--expire=now", "--all")
+	l.git("gc", "-q", "--prune=now")
+	l.apply(r.Tree(), s.Commit, m)
+	same(t, "tree", l.files(l.root), map[string]string{"a": `false "one\n2\n3\n4\n5\ntwo\n"`})
+	l.close(r)
+}
