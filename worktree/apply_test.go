@@ -411,6 +411,7 @@ func TestSnapshotDuringApply(t *testing.T) {
 	l.write(l.root, "a", "a\n")
 	l.commit()
 	other := l.open(worktree.Options{Session: "other"})
+	l.snapshot(other.Tree()) // a run begins by the lock that Apply holds
 	seen := ""
 	r := l.open(worktree.Options{Session: "s", Fault: func(at string) error {
 		if at == "exchanged gone" {
