@@ -175,7 +175,8 @@ func (b *batch) note(i int, effect scheduler.Effect, decision, reason string) {
 
 // recordUpTo records the results of the first n calls, in request order. A call before them
 // whose job has not settled by then never will: it panicked, or the batch ended before it.
-// From here on a result holds none of the secrets that the harness knows.
+// From here on a result holds none of the secrets that the harness knows, and is not longer
+// than a model should be shown, whatever the tool thought of that.
 func (b *batch) recordUpTo(ctx context.Context, n int) {
 	for ; b.recorded < n; b.recorded++ {
 		o, c := &b.outcomes[b.recorded], b.calls[b.recorded]
@@ -191,6 +192,7 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 		if m := b.run.o.Mask; m != nil {
 			o.result.Text = m.Known(o.result.Text)
 		}
+		o.result.Text = cut(o.result.Text)
 		e := &journal.Result{ID: c.ID, Tool: c.Name, OK: !o.result.IsError, Text: o.result.Text}
 		if r := o.result.Command; r != nil {
 			e.Command, e.Exit = r.Line, r.Exit
@@ -201,4 +203,21 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 		}
 		b.record(e)
 	}
+}
+
+// A result's text is at most resultBytes long; of a longer one the head and the tail are
+// shown. Tools have tighter limits of their own: this one is for texts that nobody expected
+// to be long, such as an error that repeats an argument.
+const (
+	resultBytes = 50_000
+	headBytes   = 4096
+	tailBytes   = 6144
+)
+
+func cut(text string) string {
+	if len(text) <= resultBytes {
+		return text
+	}
+	head, tail := text[:headBytes], text[len(text)-tailBytes:]
+	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes cut …]\n", len(text)-headBytes-tailBytes) + strings.ToValidUTF8(tail, "")
 }

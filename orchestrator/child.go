@@ -155,6 +155,7 @@ func (r *run) contain(ctx context.Context, c *child, f func(context.Context) err
 		c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled"
 	case errors.As(err, &refused):
 		c.out.Stop, c.out.Cause = "refused", refused.Error()
+		err = refused.cause // whole, for people
 	default:
 		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
 	}
@@ -170,10 +171,13 @@ func (e *refusal) Unwrap() error { return e.cause }
 // Error says why, in words that do not depend on this machine's paths: a model reads them.
 func (e *refusal) Error() string {
 	var unmerged *worktree.UnmergedError
+	var special *worktree.SpecialFileError
 	var errno syscall.Errno
 	switch {
 	case errors.As(e.cause, &unmerged):
-		return unmerged.Error()
+		return unmerged.Error() + ": " + unmerged.Hint()
+	case errors.As(e.cause, &special):
+		return special.Error() + ": " + special.Hint()
 	case errors.As(e.cause, &errno):
 		return "its workspace could not be made: " + errno.Error()
 	}

@@ -260,3 +260,13 @@ func TestNothingChangesWithoutAJournal(t *testing.T) {
 		t.Errorf("said %d times: %q", said, r.notices())
 	}
 }
+
+// Whatever a tool says, what the model is shown has an end.
+func TestResultsHaveAnEnd(t *testing.T) {
+	r := newRig(t, "- when: {turn: 1}\n  call: {read_file: {path: \""+strings.Repeat("é/", 200_000)+"\"}}\n- say: done\n").repo(abc)
+	r.run(nil)
+	res := r.results("0")
+	if len(res) != 1 || len(res[0].Text) > 12_000 || !strings.Contains(res[0].Text, "bytes cut") {
+		t.Errorf("result of %d bytes", len(res[0].Text))
+	}
+}

@@ -134,17 +134,21 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 
 	out := c.OutOrStdout()
 	options.Watch = face.NewProgress(said, o.verbose).Watch
+	events := face.NewJSON(out)
 	if o.json {
-		options.Watch = face.JSON(out)
+		options.Watch = events.Watch
 	}
-	outcome, err := orchestrator.Run(c.Context(), options, instruction)
-	if err != nil {
-		return fmt.Errorf("run: %w", err)
-	}
+	outcome, failed := orchestrator.Run(c.Context(), options, instruction)
 	if answer := string(m.mask.Written([]byte(outcome.Answer))); !o.json && answer != "" {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(answer), "\n")); err != nil {
-			return fmt.Errorf("run: print the answer: %w", err)
+			return errors.Join(fmt.Errorf("run: print the answer: %w", err), failed)
 		}
+	}
+	if failed != nil {
+		return fmt.Errorf("run: %w", failed)
+	}
+	if err := events.Err(); err != nil {
+		return fmt.Errorf("run: print the events: %w", err)
 	}
 	return ended(outcome)
 }

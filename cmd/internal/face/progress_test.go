@@ -102,7 +102,7 @@ func TestProgressSkipsUnknownKinds(t *testing.T) {
 
 func TestJSONWritesTheJournalsObjects(t *testing.T) {
 	var out bytes.Buffer
-	watch := face.JSON(&out)
+	watch := face.NewJSON(&out).Watch
 	want := events(t)
 	for _, e := range want {
 		watch(e)
