@@ -47,8 +47,8 @@ type Options struct {
 }
 
 // ErrUnavailable is wrapped by the errors of [Open] that mean: there is no isolation
-// by git here (no git, git too old, no repository, a bare one). The caller works in
-// place.
+// by git here (no git, git too old, no repository). The caller works in place. Where
+// that would not be safe there is a [LayoutError] instead.
 var ErrUnavailable = errors.New("no worktrees here")
 
 // A Repo is one run's access to a repository. Its methods may be called from several
@@ -89,7 +89,8 @@ func (id runID) ref(name string) string {
 var oldest = [2]int{2, 38}
 
 // Open finds the repository that holds dir. It writes nothing: the first snapshot
-// does. An error that wraps [ErrUnavailable] says which case it is.
+// does. An error that wraps [ErrUnavailable] says which case it is; after any other, a
+// [LayoutError] above all, nobody should work here.
 func Open(ctx context.Context, dir string, o Options) (*Repo, error) {
 	// A repository may hold anything, a FIFO for its configuration too.
 	const limit = 30 * time.Second
@@ -126,9 +127,24 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 // Tree is the user's working tree.
 func (r *Repo) Tree() *Tree { return r.tree }
 
-// locate asks git where the repository of dir is.
+// locate finds the repository of dir, and refuses one that lies oddly.
 func (r *Repo) locate(ctx context.Context, dir string) error {
 	at := place{dir: dir, user: true}
+	err := r.ask(ctx, at)
+	if !errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	// Git does not look at what others own, or at a bare one, if told so. A caller who
+	// works in place must know all the same how it lies.
+	at.config = []string{"safe.directory=*", "safe.bareRepository=all"}
+	if odd := (*LayoutError)(nil); errors.As(r.ask(ctx, at), &odd) {
+		return odd
+	}
+	return err
+}
+
+// ask asks git where the repository is.
+func (r *Repo) ask(ctx context.Context, at place) error {
 	var inside, gitDir, root, prefix, index string
 	questions := []struct {
 		to   *string
@@ -162,19 +178,19 @@ func (r *Repo) locate(ctx context.Context, dir string) error {
 		case i == 0 && err != nil:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		case i == 0 && inside != "true":
-			return fmt.Errorf("%w: a bare repository, or a folder inside a git directory", ErrUnavailable)
+			return errNoTree
 		case err != nil:
 			return err
 		}
 	}
 	if inside != "true" {
-		return fmt.Errorf("%w: a folder inside a git directory", ErrUnavailable)
+		return errNoTree
 	}
 	r.tree = &Tree{
-		Root: root, Path: dir, Prefix: prefix, repo: r, index: index, submodules: "dirty",
+		Root: root, Path: at.dir, Prefix: prefix, repo: r, index: index, submodules: "dirty",
 		at: place{dir: root, gitDir: gitDir, work: root, user: true},
 	}
-	return nil
+	return r.checkLayout()
 }
 
 // findGit finds a git that is new enough.
