@@ -47,7 +47,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) 
 		return Applied{}, err
 	}
 	defer guard.release()
-	if err := r.clearLedgers(t.Root); err != nil {
+	if err := r.clearLedgers(t); err != nil {
 		return Applied{}, err
 	}
 
@@ -102,7 +102,7 @@ func (r *Repo) changes(ctx context.Context, from, to string) ([]change, error) {
 // prepare checks all that can be checked before the first change and makes the ledger,
 // with the new files staged and the old ones kept beside it, durable.
 func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change) (*ledger, error) {
-	l := &ledger{Root: bytePath(t.Root), Keep: bytePath(t.Prefix), dir: t.repo.next("apply"), fault: t.repo.git.point}
+	l := &ledger{Tree: bytePath(t.name()), Root: bytePath(t.Root), Keep: bytePath(t.Prefix), dir: t.repo.next("apply"), fault: t.repo.git.point}
 	if err := t.plan(l, now, changes); err != nil {
 		return nil, err
 	}

@@ -103,36 +103,3 @@ func (r *Repo) secureStore(dir string) error {
 	}
 	return nil
 }
-
-// copiesOf is the folder with the copies of a run whose folder in the store is given; ""
-// if there is none. The lease says where, and is believed only if that is a folder that
-// we would have made: what is found there is deleted.
-func (r *Repo) copiesOf(id runID, folder string) string {
-	copies, err := filepath.EvalSymlinks(string(readLease(filepath.Join(folder, "lease")).Copies))
-	if err != nil || filepath.Base(copies) != filepath.Base(r.as(id).copiesFolder()) || filepath.Base(filepath.Dir(copies)) != "copies" {
-		return ""
-	}
-	return copies
-}
-
-// trusts reports whether a ledger for that tree may be carried out from this repository:
-// it is the tree of a copy, or one that belongs to the repository.
-func (r *Repo) trusts(ctx context.Context, root string) bool {
-	if root == r.tree.Root || r.ofCopy(root) {
-		return true
-	}
-	at := place{dir: root, user: true}
-	top, err := r.git.line(ctx, at, "rev-parse", "--path-format=absolute", "--show-toplevel")
-	if err != nil || top != root {
-		return false
-	}
-	common, err := r.git.line(ctx, at, "rev-parse", "--path-format=absolute", "--git-common-dir")
-	return err == nil && common == r.common
-}
-
-// ofCopy reports whether the tree is, or was, that of a copy in our cache.
-func (r *Repo) ofCopy(root string) bool {
-	rest, ok := strings.CutPrefix(root, filepath.Join(r.cache, "copies")+"/")
-	parts := strings.Split(rest, "/")
-	return ok && len(parts) == 3 && parts[2] == copyTree && !slices.Contains(parts, "..")
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,9 +126,9 @@ func TestAPlantedStoreIsNotBelieved(t *testing.T) {
 		Old, New state
 	}
 	sum := func(text string) string { s := sha256.Sum256([]byte(text)); return hex.EncodeToString(s[:]) }
-	plant := func(n int, root, path string) {
+	plant := func(n int, tree, root, path string) {
 		text, err := json.Marshal(map[string]any{
-			"Root": fmt.Sprintf("%q", root), "Keep": `""`, "Entries": []entry{{
+			"Tree": fmt.Sprintf("%q", tree), "Root": fmt.Sprintf("%q", root), "Keep": `""`, "Entries": []entry{{
 				fmt.Sprintf("%q", path),
 				state{"file", 0o644, sum("planted\n")},
 				state{"file", 0o644, sum("precious\n")},
@@ -138,19 +139,30 @@ func TestAPlantedStoreIsNotBelieved(t *testing.T) {
 		l.write(dir, "old/0", "planted\n")
 		l.write(dir, "ledger.json", string(text))
 	}
-	plant(1, home, "documents/letter")
-	plant(2, l.root, "../"+filepath.Base(filepath.Dir(home))+"/letter")
+	plant(1, home, home, "documents/letter")
+	plant(2, ".", l.root, "../"+filepath.Base(filepath.Dir(home))+"/letter")
+	plant(3, "worktrees/..", home, "documents/letter")
+	plant(4, "worktrees/x", home, "documents/letter")
+	l.write(l.root, ".git/worktrees/x/gitdir", home+"/.git\n")
+	plant(5, "copies/..", home, "documents/letter")
 
 	next := l.open(worktree.Options{Session: "next"})
 	done, err := next.Recover(t.Context())
-	if err != nil || len(done) != 2 || done[0].Action != worktree.Failed || done[1].Action != worktree.Failed {
-		t.Errorf("Recover = %+v, %v, want two ledgers refused", done, err)
+	if err != nil || len(done) != 5 || slices.ContainsFunc(done, func(rec worktree.Recovered) bool { return rec.Action != worktree.Failed }) {
+		t.Errorf("Recover = %+v, %v, want five ledgers refused", done, err)
 	}
 	if done, err := next.Recover(t.Context()); err != nil || len(done) > 0 {
 		t.Errorf("Recover again = %+v, %v, want nothing", done, err)
 	}
 	same(t, "documents", l.files(home), map[string]string{"documents/letter": `false "precious\n"`})
+	// One for this tree that says another one: it is the tree that counts.
+	plant(6, ".", home, "documents/letter")
+	if done, err := next.Recover(t.Context()); err != nil || len(done) != 1 || done[0].Action != worktree.RolledBack {
+		t.Errorf("Recover = %+v, %v, want the ledger carried out here", done, err)
+	}
+	same(t, "documents", l.files(home), map[string]string{"documents/letter": `false "precious\n"`})
 	l.remove(store, "runs/x@1")
+	l.remove(l.root, ".git/worktrees")
 
 	s := l.snapshot(next.Tree())
 	one := l.change(next, s, "0.1", func(dir string) { l.write(dir, "text", "one\n2\n3\n") })

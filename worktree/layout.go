@@ -45,6 +45,12 @@ func (r *Repo) checkLayout() error {
 			}
 		}
 	}
+	if t.id = r.idOf(t.at.gitDir); t.id == "" {
+		return &LayoutError{
+			"the git directory " + t.at.gitDir + " is no worktree of " + r.common,
+			"its file commondir names another repository: work in a clone, or in a tree made with git worktree add",
+		}
+	}
 	return nil
 }
 

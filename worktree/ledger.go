@@ -22,7 +22,8 @@ import (
 // the ledger calls old or new. A mark could only be written before or after the change,
 // and be wrong in between.
 type ledger struct {
-	Root    bytePath   // of the working tree
+	Tree    bytePath   // which one it is for, see [Tree.name]
+	Root    bytePath   // where that was; see [Repo.rootOf]
 	Keep    bytePath   // folder that stays though it be empty: the one the user works in
 	Folders []bytePath // that will be made, outer ones first
 	Entries []*entry   // in the order in which they are carried out, deletions first

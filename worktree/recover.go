@@ -93,11 +93,11 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 		return nil, err
 	}
 	for _, dir := range applies {
-		if rec := r.recoverApply(ctx, dir); rec.Action != "" {
+		if rec := r.recoverApply(dir); rec.Action != "" {
 			note(rec)
 		}
 	}
-	copies := r.copiesOf(id, folder)
+	copies := r.copiesOf(folder)
 	names, err := os.ReadDir(copies)
 	if err != nil && copies != "" && !errors.Is(err, os.ErrNotExist) {
 		return done, err
@@ -114,7 +114,7 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 
 // recoverApply finishes or undoes one Apply. Where that cannot be, it is told once: the
 // ledger stays for the day on which its tree is there again.
-func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
+func (r *Repo) recoverApply(dir string) Recovered {
 	l, err := readLedger(dir)
 	if errors.Is(err, os.ErrNotExist) { // not begun, or ended
 		if err = os.RemoveAll(dir); err == nil {
@@ -122,18 +122,12 @@ func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
 		}
 	}
 	if err == nil {
-		err = l.rooted()
-		if errors.Is(err, os.ErrNotExist) && r.ofCopy(string(l.Root)) { // removed since, with all that was done in it
+		err = r.rootOf(l)
+		if errors.Is(err, errCopyGone) { // with all that was done in it
 			if err = os.RemoveAll(dir); err == nil {
 				return Recovered{}
 			}
 		}
-	}
-	if err == nil && !r.trusts(ctx, string(l.Root)) {
-		err = fmt.Errorf("%s is no tree of this repository", l.Root)
-	}
-	if err != nil && ctx.Err() != nil {
-		return Recovered{Action: Failed, Err: context.Cause(ctx)} // and we do not know
 	}
 	if err != nil {
 		told := filepath.Join(dir, ledgerTold)
@@ -163,7 +157,7 @@ func (l *ledger) conclude() Recovered {
 
 // clearLedgers finishes or undoes what was left of earlier Applies to a tree. The caller
 // holds the lock: none of them is still at work.
-func (r *Repo) clearLedgers(root string) error {
+func (r *Repo) clearLedgers(t *Tree) error {
 	ledgers, err := filepath.Glob(filepath.Join(r.store, "runs", "*", "apply-*", ledgerName))
 	if err != nil {
 		return err
@@ -171,7 +165,7 @@ func (r *Repo) clearLedgers(root string) error {
 	for _, path := range ledgers {
 		dir := filepath.Dir(path)
 		l, err := readLedger(dir)
-		if err == nil && string(l.Root) == root {
+		if err == nil && r.rootOf(l) == nil && string(l.Root) == t.Root {
 			err = l.conclude().Err
 		}
 		if err != nil {

@@ -59,6 +59,10 @@ func (r *Repo) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("take lease of %s/%s: %w", r.id.session, r.id.run, err)
 	}
+	if r.home, err = r.homeOf(lease.file.Stat()); err != nil {
+		lease.release()
+		return fmt.Errorf("take lease: %w", err)
+	}
 	text, err := json.Marshal(leaseText{Copies: bytePath(r.copiesFolder())})
 	if err == nil {
 		err = errors.Join(lease.file.Truncate(0), writeAt(lease.file, text))
@@ -83,7 +87,7 @@ func writeAt(f *os.File, text []byte) error {
 
 // copiesFolder is where the copies of the run live.
 func (r *Repo) copiesFolder() string {
-	return filepath.Join(r.cache, "copies", filepath.Base(r.stores()[1])+"@"+r.id.folder())
+	return filepath.Join(r.cache, "copies", r.home+"@"+r.id.folder())
 }
 
 func (r *Repo) runFolder() string { return filepath.Join(r.store, "runs", r.id.folder()) }
@@ -151,7 +155,7 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 	names := strings.Fields(refs)
 	kept := slices.ContainsFunc(names, func(ref string) bool { return strings.HasPrefix(ref, id.ref("kept/")) })
 	folder := filepath.Join(r.store, "runs", id.folder())
-	copies := r.copiesOf(id, folder)
+	copies := r.copiesOf(folder)
 	_ = syscall.Rmdir(copies) // fails while copies are there, as it should
 	_, err = os.Lstat(copies)
 	busy := err == nil

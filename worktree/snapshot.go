@@ -16,6 +16,7 @@ type Tree struct {
 	Prefix string // of Path inside Root, with a slash at its end; "" at the root
 
 	repo       *Repo
+	id         string // of the user's: see [Tree.name]
 	at         place
 	index      string // what a snapshot starts from
 	submodules string // value of --ignore-submodules

@@ -67,6 +67,7 @@ type Repo struct {
 	mu     sync.Mutex
 	store  string // our git directory; "" before the first snapshot made it
 	lease  *lock
+	home   string // see [Repo.homeOf]; set with the lease
 	head   string // commit held by the run's ref in the user's repository
 	bases  int
 	serial int
