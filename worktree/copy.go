@@ -39,6 +39,7 @@ type Copy struct {
 	left     []Left // of the last Collect
 	leftAt   string // where Remove put them
 	unwanted bool   // Remove was called: what is there is not to be kept
+	doubt    error  // why it is not known whether the copy is whole
 }
 
 // Files in the folder of a copy.
@@ -47,7 +48,7 @@ const (
 	copyGit   = "git"   // ours: what Collect runs git with
 	copyMark  = "base"  // id of the snapshot; written when the copy is whole
 	copyAside = "aside" // what git cannot be let read, out of the tree
-	copyTold  = "told"  // present when reclaiming left the copy in place, and said so
+	copyTold  = "told"  // why reclaiming left the copy in place, when it said so
 )
 
 // Tree is the copy as a tree, for the writer's own writers.

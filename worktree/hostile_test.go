@@ -179,7 +179,9 @@ func TestRecoverSetsAsideWhatItCannotRead(t *testing.T) {
 	if done, err := next.Recover(soon(t)); err != nil || len(done) > 0 {
 		t.Errorf("Recover = %+v, %v, want nothing: Close told it", done, err)
 	}
-	l.check(os.Remove(copies[0] + "/0.1/told"))
+	// Another cause is told, once.
+	l.check(os.Remove(copies[0] + "/0.1/git/info/exclude"))
+	l.check(os.Rename(copies[0]+"/0.1/git/HEAD", copies[0]+"/0.1/git/gone"))
 	done, err := next.Recover(soon(t))
 	if err != nil || len(done) != 1 || done[0].Action != worktree.Failed || done[0].Folder != copies[0]+"/0.1/tree" {
 		t.Errorf("Recover = %+v, %v, want one failure with its folder", done, err)
@@ -189,5 +191,21 @@ func TestRecoverSetsAsideWhatItCannotRead(t *testing.T) {
 	}
 	if text, err := os.ReadFile(copies[0] + "/0.1/tree/work"); err != nil || string(text) != "work\n" {
 		t.Errorf("work = %q, %v, want it still there", text, err)
+	}
+	// A copy of which it is not known whether it was ever whole is not taken for one that was not.
+	base := copies[0] + "/0.1/base"
+	l.check(errors.Join(os.Rename(base, base+".gone"), os.Mkdir(base, 0o700)))
+	if done, err := next.Recover(soon(t)); err != nil || len(done) != 1 || done[0].Action != worktree.Failed {
+		t.Errorf("Recover = %+v, %v, want one failure", done, err)
+	}
+	l.check(errors.Join(os.Remove(base), os.Rename(base+".gone", base)))
+	// And when nothing hinders any more the work is kept.
+	l.check(os.Rename(copies[0]+"/0.1/git/gone", copies[0]+"/0.1/git/HEAD"))
+	done, err = next.Recover(soon(t))
+	if err != nil || len(done) != 1 || done[0].Action != worktree.Kept {
+		t.Fatalf("Recover at last = %+v, %v, want the copy kept", done, err)
+	}
+	if got := l.git("--git-dir=.git/skein", "show", done[0].Ref+":work"); got != "work" {
+		t.Errorf("kept work = %q, want it", got)
 	}
 }

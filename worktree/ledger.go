@@ -59,7 +59,7 @@ const (
 	ledgerName = "ledger.json"
 	ledgerNew  = "new"  // new files by their paths
 	ledgerOld  = "old"  // old files by the index of their entries
-	ledgerTold = "told" // present when Recover could do nothing, and said so
+	ledgerTold = "told" // why Recover could do nothing, when it said so
 )
 
 // addFolders notes folders that will be made.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ const (
 	Finished   = "finished"    // an Apply that had changed all files
 	Removed    = "removed"     // a copy that held nothing
 	Kept       = "kept"        // a copy that held work: it is on Ref now, or in Folder
-	Failed     = "failed"      // see Err; a copy stays where it is, and is not told of again
+	Failed     = "failed"      // see Err; it stays, is tried again at each start, and told of if Err is another one
 )
 
 // Recovered is one thing that a dead run had left.
@@ -112,7 +113,7 @@ func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
 	return done, dead.end(ctx, id)
 }
 
-// recoverApply finishes or undoes one Apply. Where that cannot be, it is told once: the
+// recoverApply finishes or undoes one Apply. Where that cannot be, each cause is told once: the
 // ledger stays for the day on which its tree is there again.
 func (r *Repo) recoverApply(dir string) Recovered {
 	l, err := readLedger(dir)
@@ -130,12 +131,10 @@ func (r *Repo) recoverApply(dir string) Recovered {
 		}
 	}
 	if err != nil {
-		told := filepath.Join(dir, ledgerTold)
-		if _, none := os.Lstat(told); none == nil {
+		if err = fmt.Errorf("roll back by %s: %w", dir, err); told(filepath.Join(dir, ledgerTold), err) {
 			return Recovered{}
 		}
-		err = fmt.Errorf("roll back by %s: %w", dir, err)
-		return Recovered{Action: Failed, Err: errors.Join(err, os.WriteFile(told, nil, 0o600))}
+		return Recovered{Action: Failed, Err: err}
 	}
 	return l.conclude()
 }
@@ -186,20 +185,17 @@ func (r *Repo) as(id runID) *Repo {
 // reopen describes a copy that another process made.
 func (r *Repo) reopen(folder string) *Copy {
 	mark, err := os.ReadFile(filepath.Join(folder, copyMark))
-	if err != nil {
-		mark = nil // never finished: nothing can have been done in it
+	c := r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))})
+	if !errors.Is(err, os.ErrNotExist) { // else never finished: nothing can have been done in it
+		c.doubt = err
 	}
-	return r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))})
+	return c
 }
 
-// reclaim removes a copy; what it holds is put on a ref first. One that cannot be read,
-// or not in time, stays: that is told once. An empty Action means that there is nothing
-// to tell.
+// reclaim removes a copy; what it holds is put on a ref first. One that cannot be read
+// now, or not in time, stays for the next start, and each cause is told once. An empty
+// Action means that there is nothing to tell.
 func (c *Copy) reclaim(ctx context.Context) Recovered {
-	told := filepath.Join(c.folder, copyTold)
-	if _, err := os.Lstat(told); err == nil {
-		return Recovered{}
-	}
 	late := fmt.Errorf("not done after %v", c.repo.reclaimTime)
 	own, cancel := context.WithTimeoutCause(ctx, c.repo.reclaimTime, late)
 	defer cancel()
@@ -208,12 +204,33 @@ func (c *Copy) reclaim(ctx context.Context) Recovered {
 		return rec
 	}
 	if ctx.Err() == nil { // else it was not the copy's fault
-		err = errors.Join(err, os.WriteFile(told, nil, 0o600))
+		if told(filepath.Join(c.folder, copyTold), err) {
+			return Recovered{}
+		}
 	}
 	return Recovered{Name: c.Name, Action: Failed, Folder: c.Root, Err: err}
 }
 
+// told reports whether the note says that this failure was told, and notes it. Where
+// that cannot be, as on a full disk, it is told again.
+func told(note string, failure error) bool {
+	text := variable.ReplaceAllString(failure.Error(), "")
+	old, err := readPlain(note)
+	if err == nil && string(old) == text {
+		return true
+	}
+	_ = writeWhole(note, []byte(text))
+	return false
+}
+
+// variable is what differs from one try to the next in the words of one failure: names
+// of temporary files, ours and git's.
+var variable = regexp.MustCompile(`(index|apply)-\d+|tmp_\w+|-new-\d+`)
+
 func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
+	if c.doubt != nil {
+		return Recovered{}, c.doubt
+	}
 	if c.Base.Commit == "" || c.unwanted {
 		_, err := c.Remove(ctx)
 		return Recovered{}, err
