@@ -44,6 +44,9 @@ type Budget interface {
 	// Reserve asks for a model call that will read about so many tokens. If it is granted,
 	// done must be called with the usage once the call has ended.
 	Reserve(tokens int64) (done func(model.Usage), ok bool)
+
+	// Spend counts what a failed attempt of a call cost.
+	Spend(model.Usage)
 }
 
 // Options is what one agent works with.
@@ -55,6 +58,7 @@ type Options struct {
 	Budget    Budget // nil: no limit
 	MaxTurns  int    // replies
 	MaxTokens int    // of one reply
+	Largest   int    // tokens that the model can write at most, 0 if that is not known
 	Form      *Form  // of the final answer; nil leaves it free
 	Record    func(journal.Payload)
 }
@@ -108,7 +112,7 @@ func (a *loop) run(ctx context.Context) error {
 		if len(reply.Message.Calls) == 0 {
 			return a.answered(ctx, reply)
 		}
-		if err := a.act(ctx, reply.Message.Calls); err != nil || a.out.Stop != "" {
+		if err := a.act(ctx, reply); err != nil || a.out.Stop != "" {
 			return err
 		}
 	}
@@ -121,6 +125,8 @@ func (a *loop) answered(ctx context.Context, reply model.Reply) error {
 	switch {
 	case reply.Finish == model.FinishLength:
 		a.end(OutputLimit, fmt.Sprintf("the reply was cut at %d tokens", a.MaxTokens))
+	case reply.Finish == model.FinishOther && reply.Why != "":
+		a.end(ModelError, "the provider ended the reply: "+reply.Why)
 	case reply.Message.Text == "":
 		// What it said along with earlier calls is no answer.
 		a.end(ModelError, "the model ended with an empty reply")
@@ -134,12 +140,24 @@ func (a *loop) answered(ctx context.Context, reply model.Reply) error {
 
 // act has the calls carried out and appends one result for each. Even a batch that failed
 // leaves the conversation in a form that a provider accepts.
-func (a *loop) act(ctx context.Context, calls []model.ToolCall) error {
-	results, failed := a.Batch(ctx, calls)
+func (a *loop) act(ctx context.Context, reply model.Reply) error {
+	calls := reply.Message.Calls
+	run := calls
+	if reply.Finish == model.FinishLength {
+		run = calls[:len(calls)-1] // the last one may be half of what was meant
+	}
+	var results []tools.Result
+	var failed error
+	if len(run) > 0 {
+		results, failed = a.Batch(ctx, run)
+	}
 	for i, c := range calls {
 		r, told := tools.Fail("not run: the harness failed"), false
-		if i < len(results) {
+		switch {
+		case i < len(results):
 			r, told = results[i], true
+		case i == len(run):
+			r = tools.Fail(fmt.Sprintf("%s: not run: the reply was cut at %d tokens, in or behind this call. Call it again, with less in one call", c.Name, a.MaxTokens))
 		}
 		if note, stuck := a.repeats.see(c, r); stuck {
 			a.end(Stuck, fmt.Sprintf("the same %s call failed %d times: %s", c.Name, stuckAfter, firstLine(r.Text)))
@@ -170,8 +188,15 @@ func (a *loop) ask(ctx context.Context, req model.Request) (model.Reply, bool) {
 		return reply, ok
 	}
 	// The allowance went into reasoning: there is nothing to keep, so the conversation stays
-	// as it is and the model gets twice the room, once.
-	req.MaxTokens *= 2
+	// as it is and the model gets twice the room, once, as far as it can write that much.
+	limit := req.MaxTokens
+	if req.MaxTokens *= 2; a.Largest > 0 {
+		req.MaxTokens = min(req.MaxTokens, a.Largest)
+	}
+	if req.MaxTokens <= limit {
+		a.end(OutputLimit, fmt.Sprintf("%d tokens were spent without a word of answer, and the model can write no more", limit))
+		return model.Reply{}, false
+	}
 	a.Record(&journal.Notice{Text: fmt.Sprintf("agent %s: the reply limit was spent without an answer; asking again with %d tokens", a.Ordinal, req.MaxTokens)})
 	if reply, ok = a.exchange(ctx, req); ok && spent(reply) {
 		a.end(OutputLimit, fmt.Sprintf("%d tokens were spent without a word of answer", req.MaxTokens))
@@ -199,6 +224,10 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	}
 	req.Messages, req.Origin = messages, model.Origin{Agent: a.Ordinal, Turn: a.out.Turns + 1}
 	req.Attempt = func(t model.Attempt) {
+		a.out.Usage = a.out.Usage.Plus(t.Usage)
+		if a.Budget != nil {
+			a.Budget.Spend(t.Usage)
+		}
 		a.Record(&journal.Attempt{Turn: req.Origin.Turn, Number: t.Number, Error: t.Err.Error(), Wait: t.Wait.Seconds()})
 	}
 	reply, err := a.Client.Exchange(ctx, req)

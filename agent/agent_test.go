@@ -81,6 +81,9 @@ func TestRunStops(t *testing.T) {
 		{name: "allowance spent twice", model: &replies{list: []model.Reply{reply("", model.FinishLength)}}, want: OutputLimit, turns: 2},
 		{name: "allowance spent once", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, want: Completed, text: "done", turns: 2},
 		{name: "answer cut", model: &replies{list: []model.Reply{reply("half an", model.FinishLength)}}, want: OutputLimit, text: "half an", turns: 1},
+		{name: "allowance spent, no more to give", model: &replies{list: []model.Reply{reply("", model.FinishLength)}}, edit: func(o *Options) { o.Largest = 100 }, want: OutputLimit, turns: 1},
+		{name: "filtered", model: &replies{list: []model.Reply{{Message: say("half a sent").Message, Finish: model.FinishOther, Why: "content_filter"}}}, want: ModelError, text: "half a sent", turns: 1},
+		{name: "refusal", model: &replies{list: []model.Reply{{Message: say("I will not").Message, Finish: model.FinishOther}}}, want: Completed, text: "I will not", turns: 1},
 		{name: "nothing said", model: &replies{list: []model.Reply{call, say("")}}, want: ModelError, text: "working", turns: 2},
 		{name: "a spent reply is no turn", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, edit: func(o *Options) { o.MaxTurns = 1 }, want: Completed, text: "done", turns: 2},
 		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 3},
@@ -133,6 +136,8 @@ func TestRunStops(t *testing.T) {
 
 // grants is a budget of so many calls.
 type grants struct{ n int }
+
+func (g *grants) Spend(model.Usage) {}
 
 func (g *grants) Reserve(int64) (func(model.Usage), bool) {
 	g.n--
@@ -271,5 +276,54 @@ func TestAccounting(t *testing.T) {
 					sum, cached, cached*100/sum, out.Peak.N, out.Last.N, tt.sum, tt.cached, tt.percent, tt.peak, tt.last)
 			}
 		})
+	}
+}
+
+// Of a reply that was cut, the last call may be half of what was meant: it is answered and
+// not run. The ones before it are whole.
+func TestACallThatWasCutIsNotRun(t *testing.T) {
+	m := &replies{list: []model.Reply{reply("", model.FinishLength, "first {}", "second {}"), reply("", model.FinishLength, "only {}"), say("done")}}
+	var ran []string
+	talk := model.NewTranscript(m)
+	out, err := Run(t.Context(), Options{Client: m, MaxTurns: 9, MaxTokens: 100, Record: func(journal.Payload) {}, Batch: func(ctx context.Context, calls []model.ToolCall) ([]tools.Result, error) {
+		for _, c := range calls {
+			ran = append(ran, c.Name)
+		}
+		return ok(ctx, calls)
+	}}, talk)
+	if err != nil || out.Stop != Completed {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	if len(ran) != 1 || ran[0] != "first" {
+		t.Errorf("ran %v, want the first call only", ran)
+	}
+	paired(t, talk.Messages())
+	if last := talk.Messages()[2]; !last.IsError || !strings.Contains(last.Text, "cut at 100 tokens") {
+		t.Errorf("result of the cut call = %+v", last)
+	}
+}
+
+// retried is a model of which a call took a failed attempt.
+type retried struct {
+	*replies
+	cost model.Usage
+}
+
+func (r retried) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	req.Attempt(model.Attempt{Number: 1, Err: errors.New("empty"), Usage: r.cost})
+	return r.replies.Exchange(ctx, req)
+}
+
+func TestFailedAttemptsAreNotFree(t *testing.T) {
+	cost := model.Usage{Input: model.Tokens(900), CacheRead: model.Tokens(0), CacheWrite: model.Tokens(0), Output: model.Tokens(80), Reasoning: model.Tokens(0)}
+	for name, tt := range map[string]struct {
+		cost model.Usage
+		want model.Count
+	}{"measured": {cost, model.Tokens(910)}, "broken": {model.Usage{}, model.Count{}}, "refused": {model.NoUsage(), model.Tokens(10)}} {
+		m := retried{&replies{list: []model.Reply{say("done")}}, tt.cost}
+		out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Record: func(journal.Payload) {}}, model.NewTranscript(m))
+		if err != nil || out.Usage.Input != tt.want || out.Last != model.Tokens(10) {
+			t.Errorf("%s: input %v, last %v, %v; want %v and 10", name, out.Usage.Input, out.Last, err, tt.want)
+		}
 	}
 }

@@ -47,13 +47,22 @@ func (b *budget) Reserve(tokens int64) (func(model.Usage), bool) {
 	}, true
 }
 
+// Spend implements [agent.Budget].
+func (b *budget) Spend(u model.Usage) {
+	used := b.cost(u, spending{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent.tokens += used.tokens
+	b.spent.usd += used.usd
+}
+
 // cost is what a usage spends. A reply without figures was not free: then it is otherwise.
 func (b *budget) cost(u model.Usage, otherwise spending) spending {
 	s := otherwise
 	if n := u.Prompt().Plus(u.Output); n.Known {
 		s.tokens = n.N
 	}
-	if usd, known := b.price.Cost(u); known {
+	if usd, known := b.price.Most(u); known {
 		s.usd = usd
 	}
 	return s

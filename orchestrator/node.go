@@ -55,7 +55,7 @@ func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
 		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: &n.run.budget,
-		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Form: form, Record: n.record,
+		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Largest: n.run.o.Largest, Form: form, Record: n.record,
 	}, n.talk)
 }
 

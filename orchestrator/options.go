@@ -25,6 +25,7 @@ type Options struct {
 	Client    model.Client // the model of every agent
 	ModelName string       // as the user named it, for the journal
 	MaxTokens int          // limit of one reply [8192]
+	Largest   int          // tokens that the model can write in one reply; 0 if that is not known
 
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]

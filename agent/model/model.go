@@ -92,6 +92,9 @@ type Attempt struct {
 	Number int           // from 1
 	Err    error         // why it failed
 	Wait   time.Duration // until the next attempt
+
+	// Usage is what it cost: nothing where the server refused, unknown where a reply broke.
+	Usage Usage
 }
 
 // Params go to the provider in its own terms. They are fixed when a client is made.
@@ -117,6 +120,7 @@ const (
 type Reply struct {
 	Message Message // Raw exactly as received; only a call's missing or repeated id is set
 	Finish  Finish
+	Why     string // the provider's own word where Finish is FinishOther; "" for a refusal
 	Usage   Usage
 }
 

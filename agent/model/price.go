@@ -18,3 +18,21 @@ func (p *Price) Cost(u Usage) (usd float64, known bool) {
 	sum := float64(u.Input.N)*p.Input + float64(u.CacheRead.N)*p.CacheRead + float64(u.CacheWrite.N)*p.CacheWrite + float64(u.Output.N)*p.Output
 	return sum / 1e6, true
 }
+
+// Most is what a usage costs at most: input of which it is not known whether a cache had it
+// is taken at the highest price of input. It is unknown only without a price, or where input
+// or output were not measured. Limits count by it.
+func (p *Price) Most(u Usage) (usd float64, known bool) {
+	if p == nil || !u.Input.Known || !u.Output.Known {
+		return 0, false
+	}
+	input := p.Input
+	if !u.CacheRead.Known || !u.CacheWrite.Known {
+		input = max(p.Input, p.CacheRead)
+		if !u.CacheWrite.Known {
+			input = max(input, p.CacheWrite)
+		}
+	}
+	sum := float64(u.Input.N)*input + float64(u.CacheRead.N)*p.CacheRead + float64(u.CacheWrite.N)*p.CacheWrite + float64(u.Output.N)*p.Output
+	return sum / 1e6, true
+}

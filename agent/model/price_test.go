@@ -24,3 +24,25 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+func TestMostIsNeverLessThanTheCost(t *testing.T) {
+	p := &Price{Input: 2, CacheRead: 0.5, CacheWrite: 2.5, Output: 10}
+	for _, tt := range []struct {
+		usage Usage
+		want  float64
+		known bool
+	}{
+		{Usage{Input: Tokens(1_000_000), CacheRead: Tokens(0), CacheWrite: Tokens(0), Output: Tokens(100_000)}, 3, true},
+		{Usage{Input: Tokens(1_000_000), CacheRead: Tokens(0), Output: Tokens(0)}, 2.5, true}, // writes may be among the input
+		{Usage{Input: Tokens(1_000_000), Output: Tokens(100_000)}, 3.5, true},
+		{Usage{Input: Tokens(1)}, 0, false},
+		{Usage{}, 0, false},
+	} {
+		if got, known := p.Most(tt.usage); got != tt.want || known != tt.known {
+			t.Errorf("Most(%+v) = %v, %v, want %v, %v", tt.usage, got, known, tt.want, tt.known)
+		}
+	}
+	if _, known := (*Price)(nil).Most(NoUsage()); known {
+		t.Error("known without a price")
+	}
+}
