@@ -42,7 +42,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) 
 		return Applied{}, err
 	}
 	// One at a time among all runs in this repository.
-	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"))
+	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"), r.lockTime)
 	if err != nil {
 		return Applied{}, err
 	}

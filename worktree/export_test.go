@@ -10,5 +10,8 @@ func OpenWithin(ctx context.Context, dir string, o Options, limit time.Duration)
 	return open(ctx, dir, o, limit)
 }
 
+// SetLockTime shortens the wait for other processes.
+func (r *Repo) SetLockTime(d time.Duration) { r.lockTime = d }
+
 // SetReclaimTime shortens what one copy may take.
 func (r *Repo) SetReclaimTime(d time.Duration) { r.reclaimTime = d }

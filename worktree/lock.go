@@ -33,10 +33,31 @@ func tryLock(path string) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock locks the file at path as soon as it is free. Polling, since a blocked
-// flock cannot be cancelled.
-func waitLock(ctx context.Context, path string) (*lock, error) {
+// lockTime is how long another process may hold the repository: to apply a large change
+// takes seconds.
+const lockTime = time.Minute
+
+// A LockedError tells that another process held the repository for too long.
+type LockedError struct {
+	path string
+	time time.Duration
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s was held by another process for %v", e.path, e.time)
+}
+
+// Hint says what to do next.
+func (e *LockedError) Hint() string {
+	return "another run in this repository may be at work, or stopped: end it, or wait; fuser " + shellQuote(e.path) + " tells which process it is"
+}
+
+// waitLock locks the file at path as soon as it is free, or gives up after the time
+// with a [LockedError]. Polling, since a blocked flock cannot be cancelled.
+func waitLock(ctx context.Context, path string, limit time.Duration) (*lock, error) {
 	const pause = 10 * time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &LockedError{path, limit})
+	defer cancel()
 	for {
 		l, err := tryLock(path)
 		if !errors.Is(err, errHeld) {
@@ -44,7 +65,7 @@ func waitLock(ctx context.Context, path string) (*lock, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w, %w", err, context.Cause(ctx))
+			return nil, fmt.Errorf("wait for lock: %w", context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}

@@ -37,7 +37,9 @@ const reclaimTime = time.Minute
 
 // Recover rolls back or finishes what runs of dead processes left half applied, and
 // reclaims their copies. It is called at the start of a run and may be called at any
-// time: runs that live hold their leases.
+// time: runs that live hold their leases. It waits for nobody: while another process
+// recovers or applies it does nothing, and what is left then is cleared up at the next
+// start, or before this run first writes.
 func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,68 +51,125 @@ func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 	if err := r.secureStore(r.store); err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
-	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("recover: %w", err)
-	}
-	defer guard.release()
-	runs, err := os.ReadDir(filepath.Join(r.store, "runs"))
-	if err != nil {
-		return nil, fmt.Errorf("recover: %w", err)
-	}
 	var done []Recovered
-	for _, d := range runs {
-		session, run, ok := strings.Cut(d.Name(), "@")
-		if !ok || !d.IsDir() {
-			continue
+	note := func(d *deadRun, rec Recovered) {
+		if rec.Action != "" {
+			rec.Session, rec.Run = d.repo.id.session, d.repo.id.run
+			done = append(done, rec)
 		}
-		lease, err := tryLock(filepath.Join(r.store, "runs", d.Name(), "lease"))
-		if errors.Is(err, errHeld) {
-			continue
-		}
-		if err == nil {
-			var list []Recovered
-			list, err = r.recoverRun(ctx, runID{session, run})
-			done = append(done, list...)
-			lease.release()
-		}
+	}
+	failed := func(d *deadRun, err error) {
 		if err != nil {
-			done = append(done, Recovered{Session: session, Run: run, Action: Failed, Err: err})
+			note(d, Recovered{Action: Failed, Err: err})
 		}
+	}
+	var dead []*deadRun
+	err := r.locked(func() error {
+		names, err := os.ReadDir(filepath.Join(r.store, "runs"))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			d, err := r.findDead(name)
+			if d == nil {
+				continue
+			}
+			dead = append(dead, d)
+			if failed(d, err); err == nil {
+				failed(d, d.rollBack(func(rec Recovered) { note(d, rec) }))
+			}
+		}
+		return nil
+	})
+	defer func() {
+		for _, d := range dead {
+			d.lease.release()
+		}
+	}()
+	// Nobody need wait while the copies are read: the leases say that this is done.
+	for _, d := range dead {
+		failed(d, d.reclaim(ctx, func(rec Recovered) { note(d, rec) }))
+	}
+	if err == nil && len(dead) > 0 {
+		err = r.locked(func() error {
+			for _, d := range dead {
+				failed(d, d.end(ctx))
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return done, fmt.Errorf("recover: %w", err)
 	}
 	return done, nil
 }
 
-// recoverRun clears up after one dead run, whose lease the caller holds.
-func (r *Repo) recoverRun(ctx context.Context, id runID) ([]Recovered, error) {
-	var done []Recovered
-	note := func(rec Recovered) {
-		rec.Session, rec.Run = id.session, id.run
-		done = append(done, rec)
+// locked calls f with the lock of the repository, or not at all if that is taken.
+func (r *Repo) locked(f func() error) error {
+	guard, err := tryLock(filepath.Join(r.store, "lock"))
+	if errors.Is(err, errHeld) {
+		return nil
 	}
-	folder := filepath.Join(r.store, "runs", id.folder())
-	applies, err := filepath.Glob(filepath.Join(folder, "apply-*"))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer guard.release()
+	return f()
+}
+
+// A deadRun is one whose process is gone.
+type deadRun struct {
+	repo   *Repo  // as that run saw it
+	folder string // in the store
+	lease  *lock  // nil if it could not be taken: then nothing is done
+}
+
+// findDead takes the lease of a run; nil if that lives, or if it is no run.
+func (r *Repo) findDead(name os.DirEntry) (*deadRun, error) {
+	session, run, ok := strings.Cut(name.Name(), "@")
+	if !ok || !name.IsDir() {
+		return nil, nil
+	}
+	d := &deadRun{repo: r.as(runID{session, run}), folder: filepath.Join(r.store, "runs", name.Name())}
+	var err error
+	d.lease, err = tryLock(filepath.Join(d.folder, "lease"))
+	if errors.Is(err, errHeld) {
+		return nil, nil
+	}
+	return d, err
+}
+
+// rollBack ends what the run had begun to apply.
+func (d *deadRun) rollBack(note func(Recovered)) error {
+	applies, err := filepath.Glob(filepath.Join(d.folder, "apply-*"))
 	for _, dir := range applies {
-		if rec := r.recoverApply(dir); rec.Action != "" {
-			note(rec)
-		}
+		note(d.repo.recoverApply(dir))
 	}
-	copies := r.copiesOf(folder)
+	return err
+}
+
+// reclaim removes its copies, with what they hold on a ref.
+func (d *deadRun) reclaim(ctx context.Context, note func(Recovered)) error {
+	copies := d.repo.copiesOf(d.folder)
+	if d.lease == nil || copies == "" {
+		return nil
+	}
 	names, err := os.ReadDir(copies)
-	if err != nil && copies != "" && !errors.Is(err, os.ErrNotExist) {
-		return done, err
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	dead := r.as(id)
-	for _, d := range names {
-		rec := dead.reopen(filepath.Join(copies, d.Name())).reclaim(ctx)
-		if rec.Action != "" {
-			note(rec)
-		}
+	for _, name := range names {
+		note(d.repo.reopen(filepath.Join(copies, name.Name())).reclaim(ctx))
 	}
-	return done, dead.end(ctx, id)
+	return err
+}
+
+// end removes the run, if nothing is left of it.
+func (d *deadRun) end(ctx context.Context) error {
+	if d.lease == nil {
+		return nil
+	}
+	return d.repo.end(ctx, d.repo.id)
 }
 
 // recoverApply finishes or undoes one Apply. Where that cannot be, each cause is told once: the
@@ -178,7 +237,7 @@ func (r *Repo) clearLedgers(t *Tree) error {
 func (r *Repo) as(id runID) *Repo {
 	return &Repo{
 		git: r.git, common: r.common, format: r.format, cache: r.cache, tree: r.tree,
-		reclaimTime: r.reclaimTime, id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
+		reclaimTime: r.reclaimTime, lockTime: r.lockTime, id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *Repo) begin(ctx context.Context) error {
 		return fmt.Errorf("make store: %w", err)
 	}
 	// Between making the lease and locking it, Recover would take the run for dead.
-	guard, err := waitLock(ctx, filepath.Join(store, "lock"))
+	guard, err := waitLock(ctx, filepath.Join(store, "lock"), r.lockTime)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,13 @@ func (r *Repo) begin(ctx context.Context) error {
 		lease.release()
 		return fmt.Errorf("write lease: %w", err)
 	}
-	r.store, r.lease = store, lease
+	r.store = store
+	// Recover may have been passed over. No snapshot is taken of half a change.
+	if err := r.clearLedgers(r.tree); err != nil {
+		lease.release()
+		return err
+	}
+	r.lease = lease
 	return nil
 }
 

@@ -62,7 +62,8 @@ type Repo struct {
 	id     runID
 	tree   *Tree
 
-	reclaimTime time.Duration // see the constant
+	reclaimTime time.Duration // see the constants
+	lockTime    time.Duration
 
 	mu     sync.Mutex
 	store  string // our git directory; "" before the first snapshot made it
@@ -106,7 +107,7 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{copies: map[string]*Copy{}, reclaimTime: reclaimTime}
+	r := &Repo{copies: map[string]*Copy{}, reclaimTime: reclaimTime, lockTime: lockTime}
 	if r.id, err = newRunID(o); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
