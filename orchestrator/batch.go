@@ -190,7 +190,7 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 			}
 		}
 		if m := b.run.o.Mask; m != nil {
-			o.result.Text = m.Known(o.result.Text)
+			o.result.Text = m.Cut(m.Known(o.result.Text))
 		}
 		o.result.Text = cut(o.result.Text)
 		e := &journal.Result{ID: c.ID, Tool: c.Name, OK: !o.result.IsError, Text: o.result.Text}

@@ -28,6 +28,7 @@ const Marker = "[secret masked]"
 type Mask struct {
 	known    *finder
 	patterns []pattern
+	pieces   map[string]struct{} // see [Mask.Cut]
 }
 
 // New returns a mask for these secrets. Ones shorter than 8 bytes are left out: they would
@@ -39,7 +40,7 @@ func New(secrets []string) *Mask {
 			all = append(all, forms(s)...)
 		}
 	}
-	return &Mask{newFinder(all), patterns()}
+	return &Mask{newFinder(all), patterns(), pieces(all)}
 }
 
 // Known masks the secrets that the harness holds. It is for tool output, once, when the
