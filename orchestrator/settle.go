@@ -159,6 +159,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	} else if err != nil {
 		return keep("it could not be applied", err.Error())
 	}
+	_ = c.copy.Merged() // if it cannot be noted a crash keeps the change once more, and loses nothing
 	rep.Change, b.base.onto = delegate.Merged, merged
 	return nil
 }

@@ -47,6 +47,7 @@ const (
 	copyTree  = "tree"  // the writer's
 	copyGit   = "git"   // ours: what Collect runs git with
 	copyMark  = "base"  // id of the snapshot; written when the copy is whole
+	copyDone  = "done"  // present when its change stands in the tree it was made of
 	copyAside = "aside" // what git cannot be let read, out of the tree
 	copyTold  = "told"  // why reclaiming left the copy in place, when it said so
 )
@@ -130,6 +131,17 @@ func (c *Copy) fill(ctx context.Context) error {
 		return fmt.Errorf("make private git directory: %w", err)
 	}
 	return os.WriteFile(filepath.Join(c.folder, copyMark), []byte(c.Base.Commit), 0o600)
+}
+
+// Merged notes durably that the change last collected was applied: it is not kept when
+// the process dies before Remove. It is called right after [Tree.Apply]; after an error
+// the change may be kept once more.
+func (c *Copy) Merged() error {
+	mark := filepath.Join(c.folder, copyDone)
+	if err := errors.Join(os.WriteFile(mark, nil, 0o600), syncFile(mark), syncFile(c.folder)); err != nil {
+		return fmt.Errorf("note that copy %s is merged: %w", c.Name, err)
+	}
+	return nil
 }
 
 // Remove deletes the copy. The caller has merged or kept what it collected, or does not

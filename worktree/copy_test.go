@@ -401,6 +401,34 @@ func TestRemoveKeepsWhatWasLeftOut(t *testing.T) {
 	l.close(r)
 }
 
+// A copy whose change was applied holds nothing but what was left out of that.
+func TestMergedCopyIsNotKeptAgain(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	dead := l.open(worktree.Options{Session: "dead"})
+	s := l.snapshot(dead.Tree())
+	onto := s.Commit
+	for _, name := range []string{"0.1", "0.2"} {
+		c := l.copy(dead, s, name)
+		l.write(c.Root, name, "work\n")
+		if name == "0.2" {
+			l.write(c.Root, ".env", "KEY=1\n")
+		}
+		merged := l.merge(dead, onto, l.collect(c))
+		l.apply(dead.Tree(), onto, merged)
+		onto = merged
+		l.check(c.Merged())
+	}
+	kept := l.closeKeeping(dead) // as if it had been killed before it removed them
+	if len(kept) != 1 || kept[0].Name != "0.2" || kept[0].Ref != "" || !slices.Equal(kept[0].Paths, []string{".env"}) {
+		t.Errorf("Close = %+v, want only what was left out of 0.2", kept)
+	}
+	if text, err := os.ReadFile(kept[0].Folder + "/.env"); err != nil || string(text) != "KEY=1\n" {
+		t.Errorf("what was left out = %q, %v, want it", text, err)
+	}
+}
+
 // A copy whose removal was begun holds no unfinished work, whatever is left of it.
 func TestHalfRemovedCopyIsNotKept(t *testing.T) {
 	l := newLab(t)

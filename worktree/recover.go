@@ -299,7 +299,8 @@ func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 		return Recovered{}, err
 	}
 	rec := Recovered{Name: c.Name, Action: Removed}
-	if !ch.Empty {
+	_, unmerged := os.Lstat(filepath.Join(c.folder, copyDone))
+	if !ch.Empty && unmerged != nil {
 		rec.Action = Kept
 		if rec.Ref, err = c.repo.Keep(ctx, ch, c.Name); err != nil {
 			return Recovered{}, err
