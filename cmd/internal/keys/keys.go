@@ -8,6 +8,7 @@ package keys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -28,7 +29,7 @@ type Ring struct {
 // concerns only who needs a key of it. Getenv is as [os.Getenv].
 func Open(ctx context.Context, dir string, getenv func(string) string) *Ring {
 	r := &Ring{getenv: getenv}
-	data, err := read(dir)
+	data, err := read(dir, sizeLimit)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, errNoFile):
 		return r
@@ -63,18 +64,23 @@ func (r *Ring) Get(name string) (string, error) {
 // environment and in the .env of a folder, tracked or not, faulty or not.
 func Secrets(dir string, environ []string) []string {
 	all := mask.FromEnviron(environ)
-	if data, err := read(dir); err == nil {
+	if data, err := read(dir, secretsLimit); err == nil {
 		all = append(all, mask.FromEnviron(entries(data))...)
+		all = append(all, words(data)...)
 	}
 	return all
 }
 
 var errNoFile = errors.New("no regular file")
 
-// sizeLimit is how large a .env may be: a file of keys has a few lines.
-const sizeLimit = 64 << 10
+// sizeLimit is how large a .env may be that keys are taken from: a file of keys has a few
+// lines. What is to be masked is looked for in larger ones too.
+const (
+	sizeLimit    = 64 << 10
+	secretsLimit = 4 << 20
+)
 
-func read(dir string) ([]byte, error) {
+func read(dir string, limit int64) ([]byte, error) {
 	path := filepath.Join(dir, ".env")
 	info, err := os.Stat(path) // before it is opened: opening a pipe would wait for its other end
 	if err != nil {
@@ -83,8 +89,8 @@ func read(dir string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNoFile // a folder of this name is Python's
 	}
-	if info.Size() > sizeLimit {
-		return nil, errors.New("it is larger than 64 KiB")
+	if info.Size() > limit {
+		return nil, fmt.Errorf("it is larger than %d KiB", limit>>10)
 	}
 	return os.ReadFile(path)
 }
