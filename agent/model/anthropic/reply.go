@@ -19,7 +19,7 @@ type message struct {
 	Usage   json.RawMessage `json:"usage"`
 
 	counts counts
-	args   map[int]string // by block: arguments that a stream brought and that are no object
+	args   map[int]string // by block: the text of a streamed call's arguments, where it is no object
 }
 
 type block struct {
@@ -81,18 +81,17 @@ func (c *Client) reply(full message, req model.Request) (model.Reply, error) {
 		return model.Reply{}, c.unreadable(full.Content, err)
 	}
 	m := model.Message{Role: model.Assistant}
+	limited := finished(full.Stop, false) == model.FinishLength
 	var given []string
 	for i, b := range blocks {
 		switch b.Type {
 		case "text":
 			m.Text += b.Text
 		case "tool_use":
-			args, partial := full.args[i]
-			if !partial {
-				args = string(b.Input)
-			}
-			if args == "" {
-				args = "{}"
+			args, streamed := full.args[i]
+			cut := limited && i == len(blocks)-1
+			if !streamed || args == "" && !cut {
+				args = wire.Arguments(b.Input, cut)
 			}
 			given = append(given, rawjson.Text(b.ID))
 			m.Calls = append(m.Calls, model.ToolCall{Name: b.Name, Args: args})

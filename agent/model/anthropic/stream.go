@@ -117,16 +117,14 @@ func (b *streamed) add(delta json.RawMessage, tell func(model.Delta)) error {
 
 // end gives a call its arguments. Arguments that a limit cut off, or that the model wrote
 // badly, are no object: the block keeps the empty one that it began with, since the API takes
-// nothing else back, and their text is returned for the harness to judge.
+// nothing else back, and their text is returned for the harness to judge. Where none came,
+// only the reply's end tells whether there are none or they were cut off.
 func (b *streamed) end() (args string, object bool) {
 	args = b.input.Text("partial_json")
 	if b.fields.Text("type") == "tool_use" && !b.fields.Has("input") {
 		b.fields.Set("input", json.RawMessage("{}"))
 	}
-	switch {
-	case args == "":
-		return "", true
-	case !rawjson.IsObject([]byte(args)):
+	if !rawjson.IsObject([]byte(args)) {
 		return args, false
 	}
 	b.fields.Set("input", json.RawMessage(args))

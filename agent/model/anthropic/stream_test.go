@@ -3,7 +3,9 @@ package anthropic_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,18 +78,40 @@ func TestStream(t *testing.T) {
 }
 
 func TestArgumentsCutByTheLimit(t *testing.T) {
-	url, _ := serve(t, events(
-		start,
-		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"path\": \"a"}}`,
-		`{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":8}}`,
-		stop,
-	))
-	c := client(t, anthropic.Options{BaseURL: url, Stream: true})
-	got, err := c.Exchange(t.Context(), model.Request{Messages: transcript(t, c, hello).Messages()})
-	if err != nil || got.Finish != model.FinishLength || len(got.Message.Calls) != 1 || got.Message.Calls[0].Args != `{"path": "a` ||
-		string(got.Message.Raw) != `[{"type":"tool_use","id":"a","name":"f","input":{}}]` {
-		t.Errorf("Exchange = %+v %s, %v", got, got.Message.Raw, err)
+	begin := func(i int, id string) string {
+		return fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":"f","input":{}}}`, i, id)
+	}
+	write := func(i int, text string) string {
+		return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, text)
+	}
+	for _, tc := range []struct {
+		name, reason string
+		events       []string
+		want         []string
+	}{
+		{"in the middle", "max_tokens", []string{begin(0, "a"), write(0, `{"path": "a`)}, []string{`{"path": "a`}},
+		{"before they began", "max_tokens", []string{begin(0, "a"), write(0, "")}, []string{""}},
+		{"without a piece of them", "model_context_window_exceeded", []string{begin(0, "a")}, []string{""}},
+		{"behind a call without any", "max_tokens", []string{begin(0, "a"), begin(1, "b"), write(1, "{")}, []string{"{}", "{"}},
+		{"not at all", "tool_use", []string{begin(0, "a")}, []string{"{}"}},
+	} {
+		end := `{"type":"message_delta","delta":{"stop_reason":"` + tc.reason + `"},"usage":{"output_tokens":8}}`
+		url, _ := serve(t, events(slices.Concat([]string{start}, tc.events, []string{end, stop})...))
+		c := client(t, anthropic.Options{BaseURL: url, Stream: true})
+		got, err := c.Exchange(t.Context(), model.Request{Messages: transcript(t, c, hello).Messages()})
+		if err != nil {
+			t.Errorf("%s: Exchange = %v", tc.name, err)
+		}
+		var args []string
+		for _, call := range got.Message.Calls {
+			args = append(args, call.Args)
+		}
+		if !slices.Equal(args, tc.want) {
+			t.Errorf("%s: arguments = %q, want %q", tc.name, args, tc.want)
+		}
+		if n := strings.Count(string(got.Message.Raw), `"input":{}`); n != len(tc.want) { // what the API takes back
+			t.Errorf("%s: raw message = %s, want an object in each call", tc.name, got.Message.Raw)
+		}
 	}
 }
 

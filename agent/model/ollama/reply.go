@@ -126,23 +126,12 @@ func (c *Client) reply(full received, req model.Request) (model.Reply, error) {
 	// Results name the tool, not the call: the ids are nobody's business but ours, and the
 	// raw message stays without them.
 	ids, _ := wire.CallIDs(given, req.Messages)
+	finish := finished(full.Reason, len(in.Calls) > 0)
 	for i, call := range in.Calls {
-		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: call.Function.Name, Args: arguments(call.Function.Arguments)})
+		cut := finish == model.FinishLength && i == len(in.Calls)-1
+		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: call.Function.Name, Args: wire.Arguments(call.Function.Arguments, cut)})
 	}
-	return model.Reply{Message: m, Finish: finished(full.Reason, len(m.Calls) > 0), Usage: full.usage()}, nil
-}
-
-// arguments gives the text of a call's arguments, which are an object; some servers that
-// imitate this one send a text.
-func arguments(raw json.RawMessage) string {
-	var s string
-	switch {
-	case !rawjson.Given(raw):
-		return "{}"
-	case json.Unmarshal(raw, &s) == nil:
-		return s
-	}
-	return string(raw)
+	return model.Reply{Message: m, Finish: finish, Usage: full.usage()}, nil
 }
 
 func finished(word string, calls bool) model.Finish {

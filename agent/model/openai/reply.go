@@ -93,10 +93,12 @@ func (c *Client) reply(full completion, req model.Request) (model.Reply, error) 
 		}
 	}
 	m := model.Message{Role: model.Assistant, Text: text(in.Content), Raw: raw}
+	finish := finished(full.finish, len(in.Calls) > 0)
 	for i, rc := range in.Calls {
-		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: rc.Function.Name, Args: arguments(rc.Function.Args)})
+		cut := finish == model.FinishLength && i == len(in.Calls)-1
+		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: rc.Function.Name, Args: wire.Arguments(rc.Function.Args, cut)})
 	}
-	out := model.Reply{Message: m, Finish: finished(full.finish, len(m.Calls) > 0), Usage: usage(full.Usage)}
+	out := model.Reply{Message: m, Finish: finish, Usage: usage(full.Usage)}
 	if in.Refusal != "" {
 		out.Finish = model.FinishOther
 		if m.Text == "" {
@@ -127,19 +129,6 @@ func text(content json.RawMessage) string {
 		b.WriteString(p.Text)
 	}
 	return b.String()
-}
-
-// arguments gives the text of a call's arguments. Some servers send the object itself, and
-// none at all for a call without arguments.
-func arguments(raw json.RawMessage) string {
-	var s string
-	switch {
-	case !rawjson.Given(raw):
-		return "{}"
-	case json.Unmarshal(raw, &s) == nil:
-		return s
-	}
-	return string(raw)
 }
 
 func finished(word string, calls bool) model.Finish {

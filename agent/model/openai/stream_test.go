@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,32 @@ func TestStreamedMessages(t *testing.T) {
 }
 
 // TestStreamEnds shows what a whole stream is, and that usage may come last.
+func TestArgumentsCutByTheLimit(t *testing.T) {
+	const begun = `{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f"}}]}`
+	for _, tc := range []struct {
+		reason string
+		deltas []string
+		want   []string
+	}{
+		{"length", []string{begun}, []string{""}},
+		{"length", []string{begun, `{"tool_calls":[{"index":0,"function":{"arguments":"{\"a"}}]}`}, []string{`{"a`}},
+		{"length", []string{begun, `{"tool_calls":[{"index":1,"id":"b","function":{"name":"g"}}]}`}, []string{"{}", ""}},
+		{"tool_calls", []string{begun}, []string{"{}"}},
+	} {
+		got, _, _, err := streamed(t, chunks(tc.reason, tc.deltas), openai.Options{})
+		if err != nil {
+			t.Errorf("%v: Exchange = %v", tc.deltas, err)
+		}
+		var args []string
+		for _, call := range got.Message.Calls {
+			args = append(args, call.Args)
+		}
+		if !slices.Equal(args, tc.want) {
+			t.Errorf("%v, finish %s: arguments = %q, want %q", tc.deltas, tc.reason, args, tc.want)
+		}
+	}
+}
+
 func TestStreamEnds(t *testing.T) {
 	hi := []string{`{"content":"h","reasoning":"why"}`, `{"content":"i"}`}
 	const usage = `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}`

@@ -45,3 +45,24 @@ func TestFields(t *testing.T) {
 		}
 	}
 }
+
+func TestArguments(t *testing.T) {
+	for _, tc := range []struct {
+		raw  string
+		cut  bool
+		want string
+	}{
+		{`"{\"a\": 1}"`, false, `{"a": 1}`},
+		{`{"a": 1}`, false, `{"a": 1}`},
+		{``, false, "{}"},
+		{`null`, false, "{}"},
+		{`""`, false, ""},
+		{``, true, ""},
+		{`null`, true, ""},
+		{`"{\"a"`, true, `{"a`},
+	} {
+		if got := wire.Arguments(json.RawMessage(tc.raw), tc.cut); got != tc.want {
+			t.Errorf("Arguments(%s, %t) = %q, want %q", tc.raw, tc.cut, got, tc.want)
+		}
+	}
+}
