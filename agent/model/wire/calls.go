@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"skein/agent/model"
 	"skein/agent/model/wire/rawjson"
@@ -13,24 +12,28 @@ import (
 // in the conversation. A missing or repeated id is replaced by one that follows from the
 // call's position; changed tells that this happened.
 func CallIDs(received []string, before []model.Message) (ids []string, changed bool) {
-	for i, id := range received {
-		for id == "" || slices.Contains(ids, id) || used(id, before) {
-			if id == "" {
-				id = fmt.Sprintf("call_%d_%d", len(before), i+1)
-			} else {
-				id += "x"
-			}
-			changed = true
+	taken := map[string]bool{}
+	for _, m := range before {
+		for _, c := range m.Calls {
+			taken[c.ID] = true
 		}
+	}
+	repeats := map[string]int{}
+	for i, id := range received {
+		if id == "" {
+			id, changed = fmt.Sprintf("call_%d_%d", len(before), i+1), true
+		}
+		for first := id; taken[id]; changed = true {
+			if repeats[first]++; repeats[first] == 1 {
+				id = first + "x"
+			} else {
+				id = fmt.Sprintf("%sx%d", first, repeats[first])
+			}
+		}
+		taken[id] = true
 		ids = append(ids, id)
 	}
 	return ids, changed
-}
-
-func used(id string, before []model.Message) bool {
-	return slices.ContainsFunc(before, func(m model.Message) bool {
-		return slices.ContainsFunc(m.Calls, func(c model.ToolCall) bool { return c.ID == id })
-	})
 }
 
 // Arguments gives the text of a call's arguments, which are an object or the text of one. A

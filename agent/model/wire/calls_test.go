@@ -17,7 +17,7 @@ func TestCallIDs(t *testing.T) {
 	}{
 		{[]string{"b", "c"}, []string{"b", "c"}, false},
 		{[]string{"", ""}, []string{"call_2_1x", "call_2_2"}, true},
-		{[]string{"a", "b", "b", "b"}, []string{"ax", "b", "bx", "bxx"}, true},
+		{[]string{"a", "b", "b", "b"}, []string{"ax", "b", "bx", "bx2"}, true},
 		{nil, nil, false},
 	} {
 		got, changed := wire.CallIDs(tc.given, before)
@@ -63,6 +63,19 @@ func TestArguments(t *testing.T) {
 	} {
 		if got := wire.Arguments(json.RawMessage(tc.raw), tc.cut); got != tc.want {
 			t.Errorf("Arguments(%s, %t) = %q, want %q", tc.raw, tc.cut, got, tc.want)
+		}
+	}
+}
+
+// The work grows with the number of calls: thousands with one id are as many steps.
+func BenchmarkCallIDs(b *testing.B) {
+	same := make([]string, 6000)
+	for i := range same {
+		same[i] = "a"
+	}
+	for b.Loop() {
+		if ids, _ := wire.CallIDs(same, nil); len(ids) != len(same) {
+			b.Fatal("ids are missing")
 		}
 	}
 }

@@ -22,7 +22,7 @@ func form(path string) (*agent.Form, error) {
 	bad := func(err error) error {
 		return &usageError{command: "run", text: "--output-schema " + path + ": " + err.Error(), hint: `it is a file with one JSON Schema, such as {"type": "object"}`}
 	}
-	data, err := os.ReadFile(path)
+	data, err := readPlain(path)
 	if err != nil {
 		if inner := (*os.PathError)(nil); errors.As(err, &inner) {
 			err = inner.Err
@@ -31,6 +31,18 @@ func form(path string) (*agent.Form, error) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
+		return nil, bad(err)
+	}
+	var plain any
+	if err := json.Unmarshal(data, &plain); err != nil {
+		return nil, bad(err)
+	}
+	switch plain.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, bad(errNoSchema)
+	}
+	if err := checkSchema(plain); err != nil {
 		return nil, bad(err)
 	}
 	var schema jsonschema.Schema
@@ -48,4 +60,16 @@ func form(path string) (*agent.Form, error) {
 		}
 		return resolved.Validate(value)
 	}}, nil
+}
+
+// readPlain reads a regular file: opening a pipe would wait for its other end.
+func readPlain(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return os.ReadFile(path)
 }
