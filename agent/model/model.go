@@ -157,6 +157,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// TooLong says that the conversation does not fit into the model's window.
 	TooLong bool
+	// Usage is what the exchange cost all the same: nothing where the request never came to
+	// the model, what was counted where the reply is useless, unknown where it broke.
+	Usage Usage
 }
 
 func (e *Error) Error() string {

@@ -73,6 +73,7 @@ type failure struct {
 	Again      bool          `json:"again,omitempty"`
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 	TooLong    bool          `json:"too_long,omitempty"`
+	Usage      model.Usage   `json:"usage,omitzero"`
 }
 
 // masked is a raw form as it is kept and compared.

@@ -193,7 +193,7 @@ func TestFailuresAreReplayed(t *testing.T) {
 		}
 	})
 	_, err := ask(play(t, dir))
-	if !errors.As(err, &got) || got.Status != 429 || got.RetryAfter != 7*time.Second || got.Message != want.Message || got.Again != want.Again || got.Hint() != want.Hint() {
+	if !errors.As(err, &got) || got.Status != 429 || got.RetryAfter != 7*time.Second || got.Message != want.Message || got.Again != want.Again || got.Usage != model.NoUsage() || got.Hint() != want.Hint() {
 		t.Errorf("replayed %#v, want %#v", err, want)
 	}
 }

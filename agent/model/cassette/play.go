@@ -70,7 +70,7 @@ func (p *player) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 	if f := e.Error; f != nil {
 		return model.Reply{}, &model.Error{
 			Provider: f.Provider, Status: f.Status, Message: f.Message, Advice: f.Advice,
-			Again: f.Again, RetryAfter: f.RetryAfter, TooLong: f.TooLong,
+			Again: f.Again, RetryAfter: f.RetryAfter, TooLong: f.TooLong, Usage: f.Usage,
 		}
 	}
 	if req.Stream != nil && e.Reply.Message.Text != "" {

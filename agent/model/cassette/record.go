@@ -128,7 +128,7 @@ func failureOf(provider string, err error) *failure {
 	}
 	return &failure{
 		Provider: known.Provider, Status: known.Status, Message: known.Message, Advice: known.Advice,
-		Again: known.Again, RetryAfter: known.RetryAfter, TooLong: known.TooLong,
+		Again: known.Again, RetryAfter: known.RetryAfter, TooLong: known.TooLong, Usage: known.Usage,
 	}
 }
 

@@ -85,6 +85,7 @@ func (c *client) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 			err = &model.Error{
 				Provider: c.Dialect(), Message: "the reply is empty", Again: empty < emptyLimit,
 				Advice: fmt.Sprintf("it was empty %d times: ask in other words, or try another model", empty),
+				Usage:  reply.Usage,
 			}
 		}
 		if err == nil {
@@ -98,8 +99,8 @@ func (c *client) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 		return model.Reply{}, err
 	}
 	tell := func(err error, wait time.Duration) {
-		if req.Attempt != nil {
-			req.Attempt(model.Attempt{Number: attempts, Err: err, Wait: wait})
+		if failed, _ := passing(err); req.Attempt != nil {
+			req.Attempt(model.Attempt{Number: attempts, Err: err, Wait: wait, Usage: failed.Usage})
 		}
 	}
 	reply, err := backoff.RetryNotifyWithData(ask, backoff.WithContext(w, ctx), tell)

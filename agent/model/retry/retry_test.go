@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func (s *scripted) Dialect() string                                     { return
 func play(outcomes ...outcome) *scripted                                { return &scripted{outcomes: outcomes, start: time.Now()} }
 
 func fails(status int, after time.Duration) outcome {
-	return outcome{err: &model.Error{Provider: "p", Status: status, Message: "the server's words", RetryAfter: after}}
+	return outcome{err: &model.Error{Provider: "p", Status: status, Message: "the server's words", RetryAfter: after, Usage: model.NoUsage()}}
 }
 
 var (
@@ -155,6 +156,25 @@ func TestWaitsGrow(t *testing.T) {
 		}
 		if len(told) != 6 {
 			t.Errorf("%d attempts were told, want the 6 that failed", len(told))
+		}
+	})
+}
+
+func TestAttemptsTellWhatTheyCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cost := model.Usage{Input: model.Tokens(100), Output: model.Tokens(7)}
+		empty := silent
+		empty.reply.Usage = cost
+		var told []model.Usage
+		_, err := retry.Client(play(fails(503, 0), empty, broken, empty, empty), retry.Options{}).Exchange(t.Context(), model.Request{
+			Attempt: func(a model.Attempt) { told = append(told, a.Usage) },
+		})
+		if want := []model.Usage{model.NoUsage(), cost, {}, cost}; !slices.Equal(told, want) {
+			t.Errorf("attempts cost %v, want %v", told, want)
+		}
+		// The last one is told by the error alone.
+		if failed := (*model.Error)(nil); !errors.As(err, &failed) || failed.Usage != cost {
+			t.Errorf("Exchange = %+v, want an error with the cost of the last attempt", err)
 		}
 	})
 }

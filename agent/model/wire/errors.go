@@ -71,6 +71,14 @@ func (c *Client) Where() string {
 
 // lost explains an exchange that brought no answer, or not all of one.
 func (c *Client) lost(err error) *model.Error {
+	e := c.broken(err)
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		e.Usage = model.NoUsage() // nothing was sent
+	}
+	return e
+}
+
+func (c *Client) broken(err error) *model.Error {
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {
 		err = outer.Err // without the URL
 	}
@@ -109,6 +117,7 @@ func (c *Client) refused(resp *http.Response) *model.Error {
 	// What can be read of the body is shown; that it could not be read to its end is not.
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
 	e := c.Reported(resp.StatusCode, data)
+	e.Usage = model.NoUsage()
 	if e.Again {
 		e.RetryAfter = retryAfter(resp.Header)
 	}

@@ -32,6 +32,9 @@ func (l Limits) withDefaults() Limits {
 // read. A connection whose answer was read to its end can be used again.
 const drainTime = 50 * time.Millisecond
 
+// refusalTime is how long the body of a refusal may take: what came of it by then is shown.
+const refusalTime = time.Second
+
 // A limitError tells which time limit ended an exchange.
 type limitError struct {
 	what  string

@@ -109,11 +109,14 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(body io.Reader) e
 	watched, w := c.opts.Limits.watch(ctx, call.Stream)
 	defer w.stop()
 	err := c.ask(watched, w, call, read)
-	switch late := (*limitError)(nil); {
+	failed, late := (*model.Error)(nil), (*limitError)(nil)
+	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &failed) && failed.Status != 0:
+		return err // the server has spoken; that the rest did not come changes nothing
 	case errors.As(context.Cause(watched), &late):
 		e := c.Fault(0, late.Error(), "", late)
 		e.Again = true
@@ -133,6 +136,7 @@ func (c *Client) ask(ctx context.Context, w *watch, call Call, read func(io.Read
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
+		w.set(&limitError{"no end of the refusal", refusalTime})
 		return c.refused(resp)
 	}
 	body := w.body(io.LimitReader(resp.Body, replyLimit+1))

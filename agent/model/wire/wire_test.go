@@ -201,7 +201,7 @@ func TestStatus(t *testing.T) {
 		srv.Close()
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Status != tc.status || failed.Message == "" ||
-			failed.Again != tc.again || failed.RetryAfter != tc.wait || failed.TooLong != tc.tooLong {
+			failed.Usage != model.NoUsage() || failed.Again != tc.again || failed.RetryAfter != tc.wait || failed.TooLong != tc.tooLong {
 			t.Errorf("%d, Retry-After %q, %s: Ask = %+v, want again %t, wait %v, too long %t", tc.status, tc.retryAfter, tc.body, failed, tc.again, tc.wait, tc.tooLong)
 		}
 	}
@@ -222,19 +222,20 @@ func TestBrokenConnections(t *testing.T) {
 	for _, tc := range []struct {
 		name, url, hint string
 		again           bool
+		usage           model.Usage
 	}{
-		{"reset before an answer", srv.URL, "", true},
-		{"reset in the middle", srv.URL + "/half", "", true},
-		{"nobody listens", gone.URL, "is the server running at ", false},
-		{"encryption where there is none", strings.Replace(srv.URL, "http:", "https:", 1), "check the base URL ", false},
+		{"reset before an answer", srv.URL, "", true, model.Usage{}},
+		{"reset in the middle", srv.URL + "/half", "", true, model.Usage{}},
+		{"nobody listens", gone.URL, "is the server running at ", false, model.NoUsage()},
+		{"encryption where there is none", strings.Replace(srv.URL, "http:", "https:", 1), "check the base URL ", false, model.Usage{}},
 	} {
 		err := client(t, wire.Options{BaseURL: tc.url, Path: "x"}).Ask(t.Context(), wire.Call{Body: hello}, func(r io.Reader) error {
 			_, err := io.Copy(io.Discard, r)
 			return err
 		})
 		var failed *model.Error
-		if !errors.As(err, &failed) || failed.Status != 0 || failed.Again != tc.again || !strings.HasPrefix(failed.Hint(), tc.hint) {
-			t.Errorf("%s: Ask = %+v, want again %t, hint %q…", tc.name, failed, tc.again, tc.hint)
+		if !errors.As(err, &failed) || failed.Status != 0 || failed.Again != tc.again || failed.Usage != tc.usage || !strings.HasPrefix(failed.Hint(), tc.hint) {
+			t.Errorf("%s: Ask = %+v, want again %t, usage %v, hint %q…", tc.name, failed, tc.again, tc.usage, tc.hint)
 		}
 	}
 }
