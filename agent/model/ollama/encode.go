@@ -3,7 +3,6 @@ package ollama
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"skein/agent/model"
@@ -62,10 +61,11 @@ func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 		}
 		return rawjson.Encode(out)
 	case model.ToolRole:
-		if m.Name == "" {
-			return nil, errors.New("a tool message without the name of its tool")
+		name := m.Name
+		if name == "" { // the model named no tool: that is its fault, and it is told so
+			name = "unnamed"
 		}
-		return rawjson.Encode(toolMessage{m.Role, m.Name, m.Text})
+		return rawjson.Encode(toolMessage{m.Role, name, m.Text})
 	}
 	return nil, fmt.Errorf("unknown role %q", m.Role)
 }

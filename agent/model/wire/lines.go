@@ -27,6 +27,9 @@ func Lines(r io.Reader, each func(line []byte, whole bool) (done bool, err error
 
 func lines(r io.Reader, each func(line []byte, whole bool) (bool, error)) error {
 	in := bufio.NewReaderSize(r, 32<<10)
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" {
+		_, _ = in.Discard(3) // a byte order mark is no part of the first line
+	}
 	var long []byte // the beginning of a line that does not fit into the reader's buffer
 	for {
 		part, err := in.ReadSlice('\n')

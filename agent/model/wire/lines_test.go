@@ -27,6 +27,7 @@ func TestEvents(t *testing.T) {
 		{"cut inside a line", "data: a\n\ndata: b", []string{"a"}},
 		{"characters of several bytes", "data: é\u2028😀\n\n", []string{"é\u2028😀"}},
 		{"a line longer than the reader's buffer", "data: " + strings.Repeat("é", 50_000) + "\n\ndata: b\n\n", []string{strings.Repeat("é", 50_000), "b"}},
+		{"a byte order mark", "\ufeffdata: a\n\ndata: b\n\n", []string{"a", "b"}},
 		{"nothing", "", nil},
 	} {
 		for _, r := range []io.Reader{strings.NewReader(tc.stream), iotest.OneByteReader(strings.NewReader(tc.stream)), iotest.DataErrReader(strings.NewReader(tc.stream))} {
