@@ -33,9 +33,8 @@ func forms(secret string) []string {
 // A finder finds many texts in one pass: two bytes say where to look closer, eight which
 // texts can stand there.
 type finder struct {
-	pairs   [1 << 16 / 64]uint64
-	byHead  map[[headSize]byte][]string // the longest first
-	longest int
+	pairs  [1 << 16 / 64]uint64
+	byHead map[[headSize]byte][]string // the longest first
 }
 
 func newFinder(all []string) *finder {
@@ -45,7 +44,6 @@ func newFinder(all []string) *finder {
 		if len(s) < headSize {
 			continue
 		}
-		f.longest = max(f.longest, len(s))
 		pair := uint(s[0])<<8 | uint(s[1])
 		f.pairs[pair/64] |= 1 << (pair % 64)
 		head := [headSize]byte([]byte(s[:headSize]))

@@ -54,7 +54,7 @@ func (m *Mask) Known(s string) string { return string(m.mask([]byte(s), false)) 
 func (m *Mask) Written(b []byte) []byte { return m.mask(b, true) }
 
 func (m *Mask) mask(b []byte, patterns bool) []byte {
-	found, _ := m.find(b, patterns, 0)
+	found := m.find(b, patterns)
 	switch {
 	case len(found) == 0:
 		return b
@@ -81,7 +81,7 @@ func (m *Mask) maskJSON(b []byte, patterns bool) []byte {
 			for end < len(b) && isNumber(b[end]) {
 				end++
 			}
-			if found, _ := m.find(b[i:end], patterns, 0); len(found) > 0 {
+			if found := m.find(b[i:end], patterns); len(found) > 0 {
 				out = append(out, `"`+Marker+`"`...)
 			} else {
 				out = append(out, b[i:end]...)
@@ -98,7 +98,7 @@ func (m *Mask) maskJSON(b []byte, patterns bool) []byte {
 // written anew, so that what it holds stays valid too.
 func (m *Mask) maskString(quoted []byte, patterns bool) []byte {
 	inner := quoted[1 : len(quoted)-1]
-	found, _ := m.find(inner, patterns, 0)
+	found := m.find(inner, patterns)
 	if len(found) == 0 {
 		return quoted
 	}
@@ -121,12 +121,10 @@ func isNumber(c byte) bool {
 // A span is a part of a text, from the first byte up to but not including the last.
 type span struct{ from, to int }
 
-// find returns where secrets stand in b, in order and apart from each other, and the view
-// whose units they do not cut. Before is the character in front of b, 0 for none: a key does
-// not begin inside a word.
-func (m *Mask) find(b []byte, patterns bool, before byte) ([]span, view) {
+// find returns where secrets stand in b, in order and apart from each other.
+func (m *Mask) find(b []byte, patterns bool) []span {
 	plain := newView(b, false)
-	found := m.in(plain, patterns, before)
+	found := m.in(plain, patterns)
 	if plain.at != nil {
 		// As they stand too: in C:\notes the \n is no escape, and \notes may be the secret.
 		for _, s := range m.known.find(b, nil) {
@@ -134,23 +132,23 @@ func (m *Mask) find(b []byte, patterns bool, before byte) ([]span, view) {
 		}
 	}
 	if bytes.IndexByte(b, '%') < 0 {
-		return merge(found), plain
+		return merge(found)
 	}
 	urls := newView(b, true)
 	if urls.at != nil {
 		for i, s := range found {
 			found[i] = urls.whole(s)
 		}
-		found = append(found, m.in(urls, patterns, before)...)
+		found = append(found, m.in(urls, patterns)...)
 	}
-	return merge(found), urls
+	return merge(found)
 }
 
 // in returns where secrets stand in a view, as parts of its source that may overlap.
-func (m *Mask) in(v view, patterns bool, before byte) []span {
+func (m *Mask) in(v view, patterns bool) []span {
 	found := m.known.find(v.folded(), nil)
 	if patterns {
-		found = findPatterns(m.patterns, v.text, before, found)
+		found = findPatterns(m.patterns, v.text, found)
 	}
 	for i, s := range found {
 		found[i] = v.source(s)

@@ -163,15 +163,3 @@ func (v view) unitAt(i int) int {
 	}
 	return 0
 }
-
-// before returns the character of the view in front of a place of the source where a unit
-// begins, 0 for none.
-func (v view) before(i int) byte {
-	if v.at != nil {
-		i = sort.SearchInts(v.at, i)
-	}
-	if i == 0 {
-		return 0
-	}
-	return v.text[i-1]
-}
