@@ -120,7 +120,7 @@ const (
 type Reply struct {
 	Message Message // Raw exactly as received; only a call's missing or repeated id is set
 	Finish  Finish
-	Why     string // the provider's own word where Finish is FinishOther; "" for a refusal
+	Why     string // the provider's own word where Finish is FinishOther; "" where Text is the model's refusal
 	Usage   Usage
 }
 

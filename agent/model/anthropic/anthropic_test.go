@@ -273,8 +273,8 @@ func TestReplies(t *testing.T) {
 		{name: "limit", content: `[]`, stop: "max_tokens", usage: `{"output_tokens":-1}`, want: model.Reply{Finish: model.FinishLength}},
 		{name: "window full", content: `[]`, stop: "model_context_window_exceeded", usage: `7`, want: model.Reply{Finish: model.FinishLength}},
 		{name: "stop word", content: `[]`, stop: "stop_sequence", usage: `{"input_tokens":0}`, want: model.Reply{Finish: model.FinishStop, Usage: model.Usage{Input: n(0)}}},
-		{name: "refusal", content: `[]`, stop: "refusal", usage: `{}`, want: model.Reply{Finish: model.FinishOther}},
-		{name: "pause", content: `[]`, stop: "pause_turn", usage: `{}`, want: model.Reply{Finish: model.FinishOther}},
+		{name: "refusal", content: `[]`, stop: "refusal", usage: `{}`, want: model.Reply{Finish: model.FinishOther, Why: "refusal"}},
+		{name: "pause", content: `[]`, stop: "pause_turn", usage: `{}`, want: model.Reply{Finish: model.FinishOther, Why: "pause_turn"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			url, _ := serve(t, fmt.Sprintf(`{"type":"message","content":%s,"stop_reason":%q,"usage":%s}`, tc.content, tc.stop, tc.usage))

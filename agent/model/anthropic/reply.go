@@ -81,7 +81,10 @@ func (c *Client) reply(full message, req model.Request) (model.Reply, error) {
 		return model.Reply{}, c.unreadable(full.Content, err)
 	}
 	m := model.Message{Role: model.Assistant}
-	limited := finished(full.Stop, false) == model.FinishLength
+	finish, why := finished(full.Stop), ""
+	if finish == model.FinishOther {
+		why = c.wire.Clean(full.Stop)
+	}
 	var given []string
 	for i, b := range blocks {
 		switch b.Type {
@@ -89,7 +92,7 @@ func (c *Client) reply(full message, req model.Request) (model.Reply, error) {
 			m.Text += b.Text
 		case "tool_use":
 			args, streamed := full.args[i]
-			cut := limited && i == len(blocks)-1
+			cut := finish == model.FinishLength && i == len(blocks)-1
 			if !streamed || args == "" && !cut {
 				args = wire.Arguments(b.Input, cut)
 			}
@@ -105,7 +108,10 @@ func (c *Client) reply(full message, req model.Request) (model.Reply, error) {
 	if m.Raw, err = sendable(full.Content, blocks, ids, changed); err != nil {
 		return model.Reply{}, c.unreadable(full.Content, err)
 	}
-	return model.Reply{Message: m, Finish: finished(full.Stop, len(ids) > 0), Usage: full.counts.usage()}, nil
+	if finish == model.FinishStop && len(ids) > 0 {
+		finish = model.FinishToolCalls
+	}
+	return model.Reply{Message: m, Finish: finish, Why: why, Usage: full.counts.usage()}, nil
 }
 
 func (c *Client) unreadable(content []byte, err error) error {
@@ -147,17 +153,14 @@ func sendable(content json.RawMessage, blocks []block, ids []string, changed boo
 	return rawjson.List(kept, func(one json.RawMessage) json.RawMessage { return one }), err
 }
 
-func finished(word string, calls bool) model.Finish {
+func finished(word string) model.Finish {
 	switch word {
 	case "max_tokens", "model_context_window_exceeded":
 		return model.FinishLength
 	case "end_turn", "stop_sequence", "tool_use", "":
-		if calls {
-			return model.FinishToolCalls
-		}
 		return model.FinishStop
 	}
-	return model.FinishOther // refusal, pause_turn
+	return model.FinishOther // refusal, which says no more than that; pause_turn
 }
 
 // counts are the API's counters. They are disjoint; thinking is a part of the output that

@@ -62,6 +62,7 @@ type front struct {
 type reply struct {
 	Message model.Message `json:"message"`
 	Finish  model.Finish  `json:"finish"`
+	Why     string        `json:"why,omitempty"`
 	Usage   model.Usage   `json:"usage"`
 }
 

@@ -76,7 +76,7 @@ func (p *player) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 	if req.Stream != nil && e.Reply.Message.Text != "" {
 		req.Stream(model.Delta{Text: e.Reply.Message.Text})
 	}
-	return model.Reply{Message: e.Reply.Message, Finish: e.Reply.Finish, Usage: e.Reply.Usage}, nil
+	return model.Reply{Message: e.Reply.Message, Finish: e.Reply.Finish, Why: e.Reply.Why, Usage: e.Reply.Usage}, nil
 }
 
 func (p *player) find(req model.Request) (exchange, error) {

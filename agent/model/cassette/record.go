@@ -114,7 +114,7 @@ func (r *Recording) keepLocked(req model.Request, got model.Reply, failed error)
 	if failed != nil {
 		e.Error = failureOf(r.Dialect(), failed)
 	} else {
-		e.Reply = &reply{got.Message, got.Finish, got.Usage}
+		e.Reply = &reply{got.Message, got.Finish, got.Why, got.Usage}
 		// As it will stand in the next request.
 		e.Reply.Message.Raw = json.RawMessage(masked(r.mask, got.Message.Raw))
 	}

@@ -15,6 +15,8 @@ type dialect struct {
 
 	// refusal and filtered are the reasons of a reply that was refused or filtered.
 	refusal, filtered model.Finish
+	// refusalWhy and filteredWhy are the provider's own words for them.
+	refusalWhy, filteredWhy string
 	// badArgs tells whether a call's arguments that are no JSON can be sent, whole and streamed.
 	badArgs map[bool]bool
 	// cache tells that usage has a counter for tokens read from a cache; write, one for those
@@ -30,7 +32,7 @@ type dialect struct {
 var dialects = map[string]dialect{
 	"openai": {
 		base: "/v1", callID: "call_0_1_1",
-		refusal: model.FinishOther, filtered: model.FinishOther,
+		refusal: model.FinishOther, filtered: model.FinishOther, filteredWhy: "content_filter",
 		badArgs: map[bool]bool{false: true, true: true},
 		cache:   true, reasoning: true,
 		whole:    openaiWhole,
@@ -41,7 +43,7 @@ var dialects = map[string]dialect{
 	},
 	"anthropic": {
 		callID:  "toolu_0_1_1",
-		refusal: model.FinishOther, filtered: model.FinishOther,
+		refusal: model.FinishOther, filtered: model.FinishOther, refusalWhy: "refusal", filteredWhy: "refusal",
 		badArgs: map[bool]bool{true: true},
 		cache:   true, write: true,
 		whole:    anthropicWhole,

@@ -19,6 +19,7 @@ type replyCase struct {
 	reasoning string           // as a stream tells it
 	calls     []model.ToolCall // ids are compared only where they are given
 	finish    model.Finish
+	why       string
 	raw       string   // if not empty, the bytes that have to be kept
 	keeps     []string // parts of the kept bytes
 	silent    bool     // nothing is streamed
@@ -33,8 +34,9 @@ func (m *mode) replies() []replyCase {
 		{name: "reasoning and text", rule: `reasoning: "let me think about it", say: done`, text: "done", reasoning: "let me think about it", finish: model.FinishStop},
 		{name: "reasoning only", rule: `reasoning: "so much to think", finish: length`, reasoning: "so much to think", finish: model.FinishLength},
 		{name: "length", rule: `say: "and then", finish: length`, text: "and then", finish: model.FinishLength},
-		{name: "refusal", rule: `refusal: "I will not"`, text: "I will not", finish: d.refusal},
-		{name: "filtered", rule: `say: "", finish: content_filter`, finish: d.filtered},
+		{name: "refusal", rule: `refusal: "I will not"`, text: "I will not", finish: d.refusal, why: d.refusalWhy},
+		{name: "filtered", rule: `say: "", finish: content_filter`, finish: d.filtered, why: d.filteredWhy},
+		{name: "a reason of its own", rule: `say: "half a", finish: strange_reason`, text: "half a", finish: model.FinishOther, why: "strange_reason"},
 		{
 			name: "one call", rule: `call: {bash: {timeout: 5, command: "a < b && c", at: 1.50}}`, finish: model.FinishToolCalls,
 			calls: []model.ToolCall{{ID: d.callID, Name: "bash", Args: `{"timeout":5,"command":"a < b && c","at":1.5}`}},
@@ -105,8 +107,8 @@ func (tc replyCase) run(t *testing.T, m *mode) {
 func (tc replyCase) check(t *testing.T, reply model.Reply) {
 	t.Helper()
 	m := reply.Message
-	if m.Role != model.Assistant || m.Text != tc.text || reply.Finish != tc.finish {
-		t.Errorf("Exchange = %s %q, finish %s, want assistant %q, finish %s", m.Role, m.Text, reply.Finish, tc.text, tc.finish)
+	if m.Role != model.Assistant || m.Text != tc.text || reply.Finish != tc.finish || reply.Why != tc.why {
+		t.Errorf("Exchange = %s %q, finish %s %q, want assistant %q, finish %s %q", m.Role, m.Text, reply.Finish, reply.Why, tc.text, tc.finish, tc.why)
 	}
 	if len(m.Calls) != len(tc.calls) {
 		t.Fatalf("Exchange = %d calls, want %d", len(m.Calls), len(tc.calls))

@@ -131,7 +131,11 @@ func (c *Client) reply(full received, req model.Request) (model.Reply, error) {
 		cut := finish == model.FinishLength && i == len(in.Calls)-1
 		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: call.Function.Name, Args: wire.Arguments(call.Function.Arguments, cut)})
 	}
-	return model.Reply{Message: m, Finish: finish, Usage: full.usage()}, nil
+	out := model.Reply{Message: m, Finish: finish, Usage: full.usage()}
+	if finish == model.FinishOther {
+		out.Why = c.wire.Clean(full.Reason)
+	}
+	return out, nil
 }
 
 func finished(word string, calls bool) model.Finish {

@@ -133,22 +133,44 @@ func TestFinish(t *testing.T) {
 	for _, tc := range []struct {
 		message, word string
 		want          model.Finish
+		why           string
 	}{
-		{`{"content":"x"}`, `"stop"`, model.FinishStop},
-		{`{"content":"x"}`, `null`, model.FinishStop},
-		{call, `"tool_calls"`, model.FinishToolCalls},
-		{call, `"stop"`, model.FinishToolCalls},
-		{call, `null`, model.FinishToolCalls},
-		{call, `"length"`, model.FinishLength},
-		{call, `"content_filter"`, model.FinishOther},
-		{`{"content":"x"}`, `"insufficient_system_resource"`, model.FinishOther},
+		{`{"content":"x"}`, `"stop"`, model.FinishStop, ""},
+		{`{"content":"x"}`, `null`, model.FinishStop, ""},
+		{call, `"tool_calls"`, model.FinishToolCalls, ""},
+		{call, `"stop"`, model.FinishToolCalls, ""},
+		{call, `null`, model.FinishToolCalls, ""},
+		{call, `"length"`, model.FinishLength, ""},
+		{call, `"content_filter"`, model.FinishOther, "content_filter"},
+		{`{"content":"x"}`, `"a\u001b[31m\nword"`, model.FinishOther, "a[31m word"},
+		{`{"refusal":"no"}`, `"stop"`, model.FinishOther, ""},
+		{`{"refusal":"no"}`, `"content_filter"`, model.FinishOther, ""},
 	} {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, completion(tc.message, tc.word, `null`))
 		})
 		reply, err := client(t, openai.Options{BaseURL: url}).Exchange(t.Context(), model.Request{Messages: hello})
-		if err != nil || reply.Finish != tc.want {
-			t.Errorf("finish of %s, %s = %s, %v, want %s", tc.message, tc.word, reply.Finish, err, tc.want)
+		if err != nil || reply.Finish != tc.want || reply.Why != tc.why {
+			t.Errorf("finish of %s, %s = %s, why %q, %v, want %s, why %q", tc.message, tc.word, reply.Finish, reply.Why, err, tc.want, tc.why)
+		}
+	}
+}
+
+func TestProviderOutOfRoomIsAskedAgain(t *testing.T) {
+	const word, usage = "insufficient_system_resource", `{"prompt_tokens":5,"completion_tokens":2}`
+	want := model.Usage{Input: model.Tokens(5), Output: model.Tokens(2)}
+	for _, stream := range []bool{false, true} {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			body := completion(`{"content":"half an"}`, `"`+word+`"`, usage)
+			if stream {
+				body = chunks(word, []string{`{"content":"half an"}`}, `{"choices":[],"usage":`+usage+`}`, "[DONE]")
+			}
+			_, _ = io.WriteString(w, body)
+		})
+		reply, err := client(t, openai.Options{BaseURL: url, Stream: stream}).Exchange(t.Context(), model.Request{Messages: hello})
+		failed := (*model.Error)(nil)
+		if !errors.As(err, &failed) || !failed.Again || failed.Usage != want || !strings.Contains(failed.Message, word) || reply.Message.Text != "" {
+			t.Errorf("stream %t: Exchange = %q, %+v, want an error to be tried again, with its usage", stream, reply.Message.Text, err)
 		}
 	}
 }

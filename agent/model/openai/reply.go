@@ -76,6 +76,9 @@ func (c *Client) reported(data []byte, raw json.RawMessage) error {
 }
 
 func (c *Client) reply(full completion, req model.Request) (model.Reply, error) {
+	if full.finish == exhausted {
+		return model.Reply{}, c.exhausted(full)
+	}
 	raw := full.message
 	var in received
 	if err := json.Unmarshal(raw, &in); err != nil {
@@ -99,13 +102,25 @@ func (c *Client) reply(full completion, req model.Request) (model.Reply, error) 
 		m.Calls = append(m.Calls, model.ToolCall{ID: ids[i], Name: rc.Function.Name, Args: wire.Arguments(rc.Function.Args, cut)})
 	}
 	out := model.Reply{Message: m, Finish: finish, Usage: usage(full.Usage)}
+	if finish == model.FinishOther {
+		out.Why = c.wire.Clean(full.finish)
+	}
 	if in.Refusal != "" {
-		out.Finish = model.FinishOther
+		out.Finish, out.Why = model.FinishOther, ""
 		if m.Text == "" {
 			out.Message.Text = in.Refusal
 		}
 	}
 	return out, nil
+}
+
+// exhausted is how DeepSeek ends a reply that its servers had no room to go on with.
+const exhausted = "insufficient_system_resource"
+
+func (c *Client) exhausted(full completion) error {
+	e := c.wire.Short(http.StatusOK, "the provider ended the reply: "+exhausted)
+	e.Advice, e.Usage = "the provider is in trouble: try again later", usage(full.Usage)
+	return e
 }
 
 func (c *Client) unreadable(what string, raw []byte, err error) error {

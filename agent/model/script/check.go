@@ -3,13 +3,9 @@ package script
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
-
-var finishes = map[string]bool{"": true, "stop": true, "length": true, "tool_calls": true, "content_filter": true}
 
 // check refuses a rule that could not mean what it says.
 func (r *rule) check() error {
@@ -38,8 +34,6 @@ func (r *rule) check() error {
 		return fmt.Errorf("slow %s is negative", time.Duration(r.Slow))
 	case r.Split < 0:
 		return fmt.Errorf("split %d is negative", r.Split)
-	case !finishes[r.Finish]:
-		return fmt.Errorf("finish %q is none of %s", r.Finish, strings.Join(slices.Sorted(maps.Keys(finishes))[1:], ", "))
 	case strings.ContainsAny(r.RetryAfter, "\r\n"):
 		return errors.New("retry_after is one line")
 	}

@@ -91,8 +91,10 @@ func (a answer) stopReason() string {
 		return "tool_use"
 	case a.finish == "length":
 		return "max_tokens"
+	case a.finish == "stop":
+		return "end_turn"
 	}
-	return "end_turn"
+	return a.finish
 }
 
 var errNoObject = errors.New("this protocol cannot say arguments that are no JSON object")

@@ -159,9 +159,9 @@ func (ollama) reply(a answer, m ollamaMessage) ollamaReply {
 // last is the reply that ends the exchange. Calls are no reason of their own to stop.
 func (p ollama) last(a answer, m ollamaMessage) ollamaReply {
 	out := p.reply(a, m)
-	out.Done, out.DoneReason = true, "stop"
-	if a.finish == "length" {
-		out.DoneReason = "length"
+	out.Done, out.DoneReason = true, a.finish
+	if a.finish == "tool_calls" || a.finish == "content_filter" {
+		out.DoneReason = "stop"
 	}
 	out.ollamaCounts = &ollamaCounts{Prompt: a.figures.input, Output: a.figures.output}
 	return out

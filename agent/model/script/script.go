@@ -45,7 +45,7 @@ type rule struct {
 	CallRaw   *rawCall        `yaml:"call_raw"` // comes last; its arguments are any text
 	Reasoning string          `yaml:"reasoning"`
 	Refusal   string          `yaml:"refusal"`
-	Finish    string          `yaml:"finish"` // default stop, or tool_calls
+	Finish    string          `yaml:"finish"` // default stop, or tool_calls; protocols put the usual words in their own
 	Usage     usage           `yaml:"usage"`
 
 	Latency pause `yaml:"latency"` // before the first byte

@@ -30,7 +30,6 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"text arguments", "- call: {a: no map}\n", "line 1: call a: arguments are a map"},
 		{"not a JSON number", "- call: {a: {n: .inf}}\n", "line 1: call a: +Inf is no number"},
 		{"raw without name", "- call_raw: {arguments: x}\n", "line 1: call_raw has no name"},
-		{"bad finish", "- say: a\n  finish: soon\n", "line 1: finish \"soon\" is none of content_filter, length"},
 		{"bad status", "- status: 99\n", "line 1: status 99"},
 		{"retry without status", "- say: a\n  retry_after: 2\n", "line 1: retry_after needs a status"},
 		{"two retry times", "- {status: 429, retry_after: 2, retry_after_date: 2}\n", "line 1: retry_after and retry_after_date exclude"},
