@@ -198,3 +198,18 @@ func TestVersion(t *testing.T) {
 		t.Errorf("version = %q, want %q", got, want)
 	}
 }
+
+func TestInside(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	if err := os.Symlink(dir, filepath.Join(other, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		dir: true, filepath.Join(dir, "a", "b"): true, filepath.Join(dir, "..x"): true, filepath.Join(other, "link", "tape"): true,
+		other: false, filepath.Join(dir, "..", "tape"): false, filepath.Dir(dir): false,
+	} {
+		if got := inside(path, dir); got != want {
+			t.Errorf("inside(%s, %s) = %v, want %v", path, dir, got, want)
+		}
+	}
+}

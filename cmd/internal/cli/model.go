@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,6 +79,8 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 		return nil, usage(c, "both --model and --replay-from", "a recording names its model")
 	case o.replayFrom != "":
 		return o.replay(c, dir, notes)
+	case o.recordTo != "" && inside(o.recordTo, dir):
+		return nil, usage(c, "--record-to "+o.recordTo+": it lies inside the project", "name a folder outside of it, as in --record-to ../recording: what the model runs could change the recording")
 	}
 	found, ring, err := o.find(c, dir, notes)
 	if err != nil {
@@ -114,6 +117,27 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 		return nil, errors.Join(misuse(c, err), found.link.Close())
 	}
 	return found, nil
+}
+
+// inside reports whether a path, which need not exist, lies in a folder.
+func inside(path, dir string) bool {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return true
+	}
+	// Links are followed as far as the path exists.
+	for rest := ""; ; path = filepath.Dir(path) {
+		if there, err := filepath.EvalSymlinks(path); err == nil {
+			path = filepath.Join(there, rest)
+			break
+		}
+		rest = filepath.Join(filepath.Base(path), rest)
+	}
+	if there, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = there
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err != nil || rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // replay plays a recording in place of its model.

@@ -36,7 +36,13 @@ func (c *Connection) Record(dir string, l Label, m *mask.Mask) error {
 	if err != nil {
 		return fmt.Errorf("record to %s: %w", dir, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, labelFile), append(m.Written(data), '\n'), 0o600); err != nil {
+	// A new file: nothing that stands there is overwritten, and no link is followed.
+	f, err := os.OpenFile(filepath.Join(dir, labelFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fault(err.Error(), "name a folder that is new or empty, as in --record-to ../recording")
+	}
+	_, err = f.Write(append(m.Written(data), '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("record to %s: %w", dir, err)
 	}
 	release := c.close
