@@ -14,8 +14,17 @@ type Count struct {
 	Known bool
 }
 
-// Tokens returns a known count.
-func Tokens(n int64) Count { return Count{N: n, Known: true} }
+// mostTokens is what no call and no run can reach: a figure beyond it is not true.
+const mostTokens = 1 << 40
+
+// Tokens returns a known count. A number that cannot be true, as a broken server may send
+// it, gives an unknown one.
+func Tokens(n int64) Count {
+	if n < 0 || n > mostTokens {
+		return Count{}
+	}
+	return Count{N: n, Known: true}
+}
 
 // Plus returns the sum, unknown if either part is.
 func (c Count) Plus(d Count) Count {

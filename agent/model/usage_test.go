@@ -48,3 +48,11 @@ func TestUnknownCountIsNull(t *testing.T) {
 		t.Errorf("unknown + 3 = %s, want unavailable", got)
 	}
 }
+
+func TestTokensThatCannotBeAreUnknown(t *testing.T) {
+	for n, known := range map[int64]bool{0: true, 1 << 30: true, -1: false, 1<<63 - 1: false} {
+		if got := Tokens(n); got.Known != known {
+			t.Errorf("Tokens(%d) = %+v", n, got)
+		}
+	}
+}

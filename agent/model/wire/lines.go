@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unicode/utf8"
 )
 
 // lineLimit bounds a line of a stream: a model's longest message with all its escapes.
@@ -52,7 +53,7 @@ func lines(r io.Reader, each func(line []byte, whole bool) (bool, error)) error 
 			line = bytes.TrimSuffix(line[:len(line)-1], []byte("\r"))
 		}
 		if ended || len(line) > 0 {
-			if done, eachErr := each(line, ended); done || eachErr != nil {
+			if done, eachErr := each(Valid(line), ended); done || eachErr != nil {
 				return eachErr
 			}
 		}
@@ -61,6 +62,15 @@ func lines(r io.Reader, each func(line []byte, whole bool) (bool, error)) error 
 		}
 		long = long[:0]
 	}
+}
+
+// Valid returns text that is UTF-8: what is not becomes U+FFFD, since it would be refused
+// when it is sent back.
+func Valid(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
+	}
+	return bytes.ToValidUTF8(text, []byte("\ufffd"))
 }
 
 // IsObject reports whether what r gives begins with a JSON object, and returns a reader of

@@ -96,3 +96,14 @@ func TestIsObject(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesAreUTF8(t *testing.T) {
+	var got []string
+	err := wire.Lines(strings.NewReader("a\xffb\n\u00e9\n"), func(line []byte, _ bool) (bool, error) {
+		got = append(got, string(line))
+		return false, nil
+	})
+	if want := []string{"a\ufffdb", "\u00e9"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("Lines = %q, %v, want %q", got, err, want)
+	}
+}
