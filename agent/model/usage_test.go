@@ -51,7 +51,7 @@ func TestUnknownCountIsNull(t *testing.T) {
 
 func TestTokensThatCannotBeAreUnknown(t *testing.T) {
 	for n, known := range map[int64]bool{0: true, 1 << 30: true, -1: false, 1<<63 - 1: false} {
-		if got := Tokens(n); got.Known != known {
+		if got := model.Tokens(n); got.Known != known {
 			t.Errorf("Tokens(%d) = %+v", n, got)
 		}
 	}
