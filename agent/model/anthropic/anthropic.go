@@ -57,6 +57,7 @@ type Client struct {
 	stream   bool
 	head     []byte // a request body up to the fields that differ between requests
 	thinking thinking
+	schema   wire.Schemas
 }
 
 var _ model.Client = (*Client)(nil)
@@ -122,9 +123,13 @@ func (c *Client) Dialect() string { return "anthropic" }
 func (c *Client) Close() { c.wire.Close() }
 
 // Exchange implements [model.Client]. A request without calls still describes its tools, as
-// the API wants it where the conversation holds calls. A schema has to be one that the API
-// takes: all its objects forbid additional properties.
+// the API wants it where the conversation holds calls. A schema that the API does not take,
+// such as one whose objects do not forbid additional properties, is left out.
 func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	return c.schema.Ask(ctx, req, c.exchange)
+}
+
+func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
 	body, err := c.body(req)
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
@@ -149,6 +154,7 @@ func (c *Client) read(r io.Reader, req model.Request) (message, error) {
 		}
 	}
 	data, err := io.ReadAll(r)
+	data = wire.Valid(data)
 	if err != nil {
 		return message{}, err
 	}

@@ -69,6 +69,7 @@ func (m *mode) run(t *testing.T) {
 		{"parallel use", parallel},
 		{"calls of another provider", foreign},
 		{"usage and cache", accounting},
+		{"schema refused", schemaRefused},
 		{"prefix", prefix},
 		{"cost", cost},
 	} {

@@ -59,6 +59,7 @@ type Client struct {
 	head    []byte // a request body up to its first message
 	options []byte // those that are always the same, each with a comma in front
 	window  window
+	schema  wire.Schemas
 	warn    func(string)
 	warned  atomic.Bool
 }
@@ -103,6 +104,10 @@ func (c *Client) Close() { c.wire.Close() }
 
 // Exchange implements [model.Client].
 func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	return c.schema.Ask(ctx, req, c.exchange)
+}
+
+func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
 	body, sent, err := c.body(req)
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
@@ -127,6 +132,7 @@ func (c *Client) read(r io.Reader, req model.Request) (received, error) {
 		return c.pieces(r, req.Stream)
 	}
 	data, err := io.ReadAll(r)
+	data = wire.Valid(data)
 	if err != nil {
 		return received{}, err
 	}

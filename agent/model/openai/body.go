@@ -44,7 +44,7 @@ func (c *Client) tail(req model.Request) []byte {
 		tail = fmt.Appendf(tail, `,%q:%d`, c.limit, req.MaxTokens)
 	}
 	if len(req.Schema) > 0 {
-		tail = fmt.Appendf(tail, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":%s}}`, req.Schema)
+		tail = fmt.Appendf(tail, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":%s}}`, req.Schema)
 	}
 	return append(tail, '}')
 }

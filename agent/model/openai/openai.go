@@ -55,6 +55,7 @@ type Client struct {
 	stream bool
 	head   []byte // a request body up to its first message
 	limit  string // the name of the field for the reply's length
+	schema wire.Schemas
 }
 
 var _ model.Client = (*Client)(nil)
@@ -92,8 +93,13 @@ func (c *Client) Dialect() string { return "openai" }
 // Close gives up idle connections. The client stays usable.
 func (c *Client) Close() { c.wire.Close() }
 
-// Exchange implements [model.Client].
+// Exchange implements [model.Client]. The schema is not a strict one: those would have to
+// forbid additional properties and to require all others, which ours need not.
 func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	return c.schema.Ask(ctx, req, c.exchange)
+}
+
+func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
 	body, err := c.body(req)
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
@@ -118,6 +124,7 @@ func (c *Client) read(r io.Reader, req model.Request) (completion, error) {
 		}
 	}
 	data, err := io.ReadAll(r)
+	data = wire.Valid(data)
 	if err != nil {
 		return completion{}, err
 	}

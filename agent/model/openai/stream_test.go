@@ -224,7 +224,7 @@ func TestParameters(t *testing.T) {
 			limit = tc.opts.LimitField
 		}
 		want := `{"model":"m"` + tc.want + `,"messages":[{"role":"user","content":"hello"}],"` + limit +
-			`":9,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"a":1}}}}`
+			`":9,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"a":1}}}}`
 		if tc.want == "" || body != want {
 			t.Errorf("%s: body = %s, want %s", tc.name, body, want)
 		}
