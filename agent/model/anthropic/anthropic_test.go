@@ -178,13 +178,16 @@ func TestThinking(t *testing.T) {
 		limit            int
 		want             string // the fields, empty for a refusal
 	}{
-		{"claude-sonnet-4-5-20250929", "low", 8192, `,"thinking":{"type":"enabled","budget_tokens":2048},"max_tokens":8192,`},
+		{"claude-sonnet-4-5-20250929", "low", 8192, `,"thinking":{"type":"enabled","budget_tokens":2048},"max_tokens":10240,`},
 		{"claude-3-7-sonnet-20250219", "medium", 8192, `,"thinking":{"type":"enabled","budget_tokens":8192},"max_tokens":16384,`},
 		{"claude-sonnet-4-20250514", "high", 8192, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":32768,`},
-		{"other-model-7", "high", 30000, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":30000,`},
+		{"claude-sonnet-4-20250514", "high", 16384, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":40960,`},
+		{"claude-sonnet-4-20250514", "high", 32768, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":57344,`},
+		{"other-model-7", "high", 30000, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":54576,`},
+		{"other-model-7", "high", 0, `,"thinking":{"type":"enabled","budget_tokens":24576},"max_tokens":32768,`},
 		{"claude-opus-4-6", "medium", 8192, `,"thinking":{"type":"adaptive"},"max_tokens":8192,"output_config":{"effort":"medium"},`},
 		{"claude-sonnet-5", "high", 8192, `,"thinking":{"type":"adaptive"},"max_tokens":8192,"output_config":{"effort":"high"},`},
-		{"claude-sonnet-5", "4000", 8192, `,"thinking":{"type":"enabled","budget_tokens":4000},"max_tokens":8192,`},
+		{"claude-sonnet-5", "4000", 8192, `,"thinking":{"type":"enabled","budget_tokens":4000},"max_tokens":12192,`},
 		{"claude-sonnet-5", "off", 8192, `,"thinking":{"type":"disabled"},"max_tokens":8192,`},
 		{"claude-sonnet-5", "", 8192, `,"max_tokens":8192,`},
 		{"claude-sonnet-5", "much", 0, ""},

@@ -163,9 +163,7 @@ func (c *Client) fields(req model.Request) []byte {
 	if limit <= 0 {
 		limit = maxTokens
 	}
-	if limit <= c.thinking.budget {
-		limit += c.thinking.budget // what is left of it is for the answer
-	}
+	limit += c.thinking.budget // the API counts thinking too; what was asked for is the answer
 	out := fmt.Appendf(nil, `,"max_tokens":%d`, limit)
 	effort, schema := c.thinking.effort, req.Schema
 	switch {

@@ -10,7 +10,7 @@ import (
 // thinking is how a request asks the model to think before it answers.
 type thinking struct {
 	field  string // of the request, with a comma in front; empty leaves it to the provider
-	budget int    // tokens that the reply's limit has to exceed
+	budget int    // tokens that come on top of the reply's limit
 	effort string // goes into output_config
 }
 
