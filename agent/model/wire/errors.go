@@ -94,8 +94,12 @@ func (c *Client) broken(err error) *model.Error {
 		return c.Fault(http.StatusOK, err.Error(), "", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return c.Fault(0, "connection refused", "is the server running at "+c.Where()+"?", err)
-	case errors.As(err, &noHost):
+	case errors.As(err, &noHost) && noHost.IsNotFound:
 		return c.Fault(0, "no such host: "+noHost.Name, "check the base URL "+c.Where(), err)
+	case errors.As(err, &noHost): // the resolver had no answer, which says nothing about the host
+		e := c.Fault(0, c.Clean(noHost.Error()), "check the network, and the base URL "+c.Where(), err)
+		e.Again = true
+		return e
 	case errors.As(err, &cert), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
 		return c.Fault(0, c.Clean(err.Error()), "check the base URL "+c.Where(), err)
 	}

@@ -23,6 +23,12 @@ import (
 const (
 	replyLimit = 64 << 20 // bytes; a larger reply is a fault of the server
 	idleConns  = 16       // children talk to one host at the same time
+
+	// A connection over which nothing came for pingAfter is asked whether it lives, and given
+	// up if it does not answer within pingTime. HTTP/2 would send every attempt over a dead
+	// one, since all requests to a host share it.
+	pingAfter = 15 * time.Second
+	pingTime  = 15 * time.Second
 )
 
 // Options tell a [Client] whom to ask. Name, BaseURL and Model must be set.
@@ -82,6 +88,7 @@ func carrier(given *http.Client, limits Limits) *http.Client {
 			DialContext:         (&net.Dialer{Timeout: limits.Connect}).DialContext,
 			TLSHandshakeTimeout: limits.Connect,
 			ForceAttemptHTTP2:   true,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime},
 			MaxIdleConnsPerHost: idleConns,
 			IdleConnTimeout:     90 * time.Second,
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -236,6 +237,31 @@ func TestBrokenConnections(t *testing.T) {
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Status != 0 || failed.Again != tc.again || failed.Usage != tc.usage || !strings.HasPrefix(failed.Hint(), tc.hint) {
 			t.Errorf("%s: Ask = %+v, want again %t, usage %v, hint %q…", tc.name, failed, tc.again, tc.usage, tc.hint)
+		}
+	}
+}
+
+// failing fails every request as a transport does.
+type failing struct{ err error }
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+func TestNames(t *testing.T) {
+	for _, tc := range []struct {
+		err   net.DNSError
+		says  string
+		again bool
+	}{
+		{net.DNSError{Err: "no such host", Name: "api.example", IsNotFound: true}, "no such host: api.example", false},
+		{net.DNSError{Err: "server misbehaving", Name: "api.example", Server: "127.0.0.53:53", IsTemporary: true}, "lookup api.example on 127.0.0.53:53: server misbehaving", true},
+		{net.DNSError{Err: "i/o timeout", Name: "api.example", IsTimeout: true, IsTemporary: true}, "lookup api.example: i/o timeout", true},
+	} {
+		way := failing{&net.OpError{Op: "dial", Net: "tcp", Err: &tc.err}} // as a dialer reports it
+		c := client(t, wire.Options{BaseURL: "https://api.example", HTTP: &http.Client{Transport: way}})
+		err := c.Ask(t.Context(), wire.Call{Body: hello}, nil)
+		var failed *model.Error
+		if !errors.As(err, &failed) || failed.Message != tc.says || failed.Again != tc.again || failed.Usage != model.NoUsage() {
+			t.Errorf("Ask = %+v, want %q, again %t, at no cost", failed, tc.says, tc.again)
 		}
 	}
 }
