@@ -13,22 +13,45 @@ var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credentia
 
 // FromEnviron returns the values of an environment that look like secrets by the name of
 // their variable, and passwords inside addresses. Environ is as from [os.Environ].
-func FromEnviron(environ []string) []string {
+//
+// What a secret could not be is left out, or it would be hidden wherever it means something
+// else: paths, addresses that hold nothing secret, words. The variables named by keys hold keys
+// for sure, whatever they look like.
+func FromEnviron(environ []string, keys ...string) []string {
 	var secrets []string
+	add := func(value string, sure bool) {
+		if len(strings.TrimSpace(value)) >= headSize && (sure || !(isPath(value) || isPublic(value) || word.MatchString(value))) {
+			secrets = append(secrets, value)
+		}
+	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if secretName.MatchString(name) {
-			secrets = append(secrets, value)
+		if sure := slices.Contains(keys, name); sure || secretName.MatchString(name) {
+			add(value, sure)
 		}
 		if u, err := url.Parse(value); err == nil && u.Host != "" && u.User != nil {
 			if password, ok := u.User.Password(); ok {
-				secrets = append(secrets, password)
+				add(password, false)
 			} else {
-				secrets = append(secrets, u.User.Username()) // tokens are given in its place
+				add(u.User.Username(), false) // tokens are given in its place
 			}
 		}
 	}
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(strings.TrimSpace(s)) < headSize })
 	slices.Sort(secrets)
 	return slices.Compact(secrets)
+}
+
+// word finds what is one word, such as postgres or Disabled. Of 16 letters a key is made.
+var word = regexp.MustCompile(`^([A-Z]?[a-z]{1,14}|[A-Z]{1,15})$`)
+
+// rooted finds absolute paths by their first folder: base64 may begin with a slash, too.
+var rooted = regexp.MustCompile(`^~?/([a-z]+|[A-Z][a-z]+)?(/|$)`)
+
+func isPath(value string) bool { return rooted.MatchString(value) }
+
+// isPublic reports whether a value is an address that holds neither a user nor a query, which
+// may be secret.
+func isPublic(value string) bool {
+	u, err := url.Parse(value)
+	return err == nil && strings.Contains(value, "://") && u.User == nil && u.RawQuery == ""
 }

@@ -45,27 +45,28 @@ func New(secrets []string) *Mask {
 
 // Known masks the secrets that the harness holds. It is for tool output, once, when the
 // result is made; never for the model's own messages.
-func (m *Mask) Known(s string) string { return string(m.mask([]byte(s), false)) }
+func (m *Mask) Known(s string) string { return string(m.mask([]byte(s), false, true)) }
 
 // Written masks the secrets that the harness holds and what looks like one. It is for all
 // that is written or shown: journals, raw logs, spill files, errors, reports. A JSON value
 // is given whole, one at a time, and stays valid; a secret that is a number becomes a string.
+// Its own keys are not masked: who writes it chose them. Keys of JSON in its strings are.
 // What is returned may be b itself; b is not changed.
-func (m *Mask) Written(b []byte) []byte { return m.mask(b, true) }
+func (m *Mask) Written(b []byte) []byte { return m.mask(b, true, false) }
 
-func (m *Mask) mask(b []byte, patterns bool) []byte {
+func (m *Mask) mask(b []byte, patterns, keys bool) []byte {
 	found := m.find(b, patterns)
 	switch {
 	case len(found) == 0:
 		return b
 	case json.Valid(b):
-		return m.maskJSON(b, patterns)
+		return m.maskJSON(b, patterns, keys)
 	}
 	return replace(make([]byte, 0, len(b)), b, found)
 }
 
 // maskJSON masks inside the strings and numbers of valid JSON, never across them.
-func (m *Mask) maskJSON(b []byte, patterns bool) []byte {
+func (m *Mask) maskJSON(b []byte, patterns, keys bool) []byte {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); {
 		end := i + 1
@@ -76,7 +77,11 @@ func (m *Mask) maskJSON(b []byte, patterns bool) []byte {
 					end++
 				}
 			}
-			out = append(out, m.maskString(b[i:end], patterns)...)
+			if !keys && isKey(b[end:]) {
+				out = append(out, b[i:end]...)
+			} else {
+				out = append(out, m.maskString(b[i:end], patterns)...)
+			}
 		case isNumber(b[i]):
 			for end < len(b) && isNumber(b[end]) {
 				end++
@@ -107,12 +112,15 @@ func (m *Mask) maskString(quoted []byte, patterns bool) []byte {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		if enc.Encode(string(m.mask([]byte(text), patterns))) == nil {
+		if enc.Encode(string(m.mask([]byte(text), patterns, true))) == nil {
 			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 		}
 	}
 	return append(replace([]byte{'"'}, inner, found), '"')
 }
+
+// isKey reports whether a string of JSON is a key, by what stands behind it.
+func isKey(after []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(after, " \t\r\n"), []byte(":")) }
 
 func isNumber(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'

@@ -239,14 +239,15 @@ func TestJSONStaysValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := m.Written(b)
-		checkJSON(t, got, s)
+		checkJSON(t, got, s, false)
 		if again := m.Written(got); !bytes.Equal(again, got) {
 			t.Fatalf("Written(%s) = %s: masking twice differs", got, again)
 		}
 	})
 }
 
-func checkJSON(t *rapid.T, b []byte, secret string) {
+// checkJSON looks for a secret in JSON, in its strings and numbers; in its keys too if asked.
+func checkJSON(t *rapid.T, b []byte, secret string, keys bool) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -258,10 +259,12 @@ func checkJSON(t *rapid.T, b []byte, secret string) {
 		switch v := v.(type) {
 		case map[string]any:
 			for k, e := range v {
-				walk(k)
+				if keys {
+					walk(k)
+				}
 				walk(e)
 				if k == "json" {
-					checkJSON(t, []byte(e.(string)), secret)
+					checkJSON(t, []byte(e.(string)), secret, true)
 				}
 			}
 		case []any:
@@ -282,12 +285,59 @@ func checkJSON(t *rapid.T, b []byte, secret string) {
 func TestFromEnviron(t *testing.T) {
 	got := mask.FromEnviron([]string{
 		"DEEPSEEK_API_KEY=key-of-deepseek", "GH_TOKEN=token-of-github", "DB_PASSWORD=pass=word", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI",
-		"OPENAIKEY=key-of-openai", "MY_CREDENTIALS=creds-of-mine", "DATABASE_URL=postgres://u:pass%20word@host/db", "REPO=https://tokenoftwo@host/r",
+		"OPENAIKEY=key-of-openai", "MY_CREDENTIALS=creds-of-mine", "DATABASE_URL=postgres://u:pass%20word@host/db", "REPO=https://token-of-two@host/r",
 		"SHORT_KEY=1234", "KEYBOARD=us-international", "AUTHOR=Somebody Else", "PATH=/usr/bin:/bin", "HOME=/home/somebody", "COMPASS=north-north-west", "SAME_TOKEN=token-of-github", "odd",
 	})
-	want := []string{"creds-of-mine", "key-of-deepseek", "key-of-openai", "pass word", "pass=word", "token-of-github", "tokenoftwo", "wJalrXUtnFEMI"}
+	want := []string{"creds-of-mine", "key-of-deepseek", "key-of-openai", "pass word", "pass=word", "token-of-github", "token-of-two", "wJalrXUtnFEMI"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("FromEnviron = %q, want %q", got, want)
+	}
+}
+
+// A value that could mean something else is no secret, unless its variable holds a key for sure.
+func TestFromEnvironLeavesOutWhatIsNone(t *testing.T) {
+	for _, tt := range []struct {
+		entry string
+		want  bool
+	}{
+		{"POSTGRES_PASSWORD=postgres", false},
+		{"DB_PASSWORD=password", false},
+		{"SECRET_MODE=disabled", false},
+		{"SECRET_MODE=Disabled", false},
+		{"SECRET_MODE=DISABLED", false},
+		{"PASSWORD_STORE_DIR=/home/me", false},
+		{"PASSWORD_STORE_DIR=~/passwords", false},
+		{"SSH_KEY_FILE=/Users/me/.ssh/id_ed25519", false},
+		{"GNOME_KEY_CONTROL=/run/user/1000/keyring", false},
+		{"TOKEN_URL=https://example.com/oauth/token", false},
+		{"DATABASE_URL=postgres://postgres:postgres@127.0.0.1/db", false},
+		{"REPO=https://username@example.com/r", false},
+		{"PRIVATE_KEY_COUNT=1234567", false},
+		{"DB_PASSWORD=postgres1", true},
+		{"DB_PASSWORD=passWord", true},
+		{"DB_PASSWORD=12345678", true},
+		{"DB_PASSWORD=correcthorsebatterystaple", true},
+		{"TOTP_SECRET=JBSWYDPEHPKXPABC", true},
+		{"AWS_SECRET_ACCESS_KEY=/JalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true},
+		{"TOKEN_URL=https://example.com/hook?token=abc", true},
+		{"DATABASE_URL=postgres://u:s3cretly@127.0.0.1/db", true},
+		{"OUR_API_KEY=disabled", true},
+		{"OUR_API_KEY=/home/me", true},
+	} {
+		if got := mask.FromEnviron([]string{tt.entry}, "OUR_API_KEY"); len(got) == 1 != tt.want {
+			t.Errorf("FromEnviron(%s) = %q, want a secret: %v", tt.entry, got, tt.want)
+		}
+	}
+}
+
+// The keys of what is written are ours, whatever a secret looks like; those of JSON in a text
+// are data.
+func TestWrittenKeepsKeys(t *testing.T) {
+	m := mask.New([]string{"max_tokens"})
+	in := `{"max_tokens" : 5, "a": [{"max_tokens":"max_tokens"}], "text":"{\"max_tokens\":\"max_tokens\"}", "sk-0123456789abcdef0123": 1}`
+	want := `{"max_tokens" : 5, "a": [{"max_tokens":"[secret masked]"}], "text":"{\"[secret masked]\":\"[secret masked]\"}", "sk-0123456789abcdef0123": 1}`
+	if got := string(m.Written([]byte(in))); got != want {
+		t.Errorf("Written(%s) = %s, want %s", in, got, want)
 	}
 }
 

@@ -155,7 +155,7 @@ func report(out io.Writer, err error) int {
 		hint = h.Hint()
 	}
 	// What a server or a program said may hold a key.
-	hide := mask.New(keys.Secrets(".", os.Environ()))
+	hide := mask.New(provider.Secrets(".", os.Environ()))
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	text, hint = string(hide.Written([]byte(text))), string(hide.Written([]byte(hint)))
 	_, _ = fmt.Fprintf(out, "skein: %s\nskein: hint: %s\n", face.Line(text, 2000), face.Line(hint, 500))

@@ -146,7 +146,7 @@ func (o modelOptions) replay(c *cobra.Command, dir string, notes *notes) (*conne
 	if err != nil {
 		return nil, misuse(c, err)
 	}
-	found := &connected{config: file, mask: mask.New(keys.Secrets(dir, os.Environ()))}
+	found := &connected{config: file, mask: mask.New(provider.Secrets(dir, os.Environ()))}
 	notes.mask = found.mask
 	link, label, err := provider.Replay(o.replayFrom, found.mask)
 	if err != nil {
@@ -164,7 +164,7 @@ func (o modelOptions) find(c *cobra.Command, dir string, notes *notes) (*connect
 	if err != nil {
 		return nil, nil, misuse(c, err)
 	}
-	found := &connected{config: file, mask: mask.New(keys.Secrets(dir, os.Environ()))}
+	found := &connected{config: file, mask: mask.New(provider.Secrets(dir, os.Environ()))}
 	notes.mask = found.mask
 	ring := keys.Open(c.Context(), dir, os.Getenv)
 	if ring.Notice != "" {

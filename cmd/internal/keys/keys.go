@@ -61,11 +61,12 @@ func (r *Ring) Get(name string) (string, error) {
 }
 
 // Secrets returns what is to be masked: what looks like a secret by its name in the
-// environment and in the .env of a folder, tracked or not, faulty or not.
-func Secrets(dir string, environ []string) []string {
-	all := mask.FromEnviron(environ)
+// environment and in the .env of a folder, tracked or not, faulty or not; and the values of
+// the variables named, whatever they look like.
+func Secrets(dir string, environ []string, variables ...string) []string {
+	all := mask.FromEnviron(environ, variables...)
 	if data, err := read(dir, secretsLimit); err == nil {
-		all = append(all, mask.FromEnviron(entries(data))...)
+		all = append(all, mask.FromEnviron(entries(data), variables...)...)
 		all = append(all, words(data)...)
 	}
 	return all

@@ -136,10 +136,10 @@ func TestNoFile(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
-	dir := folder(t, "NODE_ENV=development\nDB_PASSWORD='open sesame'\nOPENAI_API_KEY=key-of-mine\nbroken line\n")
-	got := Secrets(dir, []string{"GITHUB_TOKEN=token-of-mine", "EDITOR=a-long-editor"})
+	dir := folder(t, "NODE_ENV=development\nDB_PASSWORD='open sesame'\nOPENAI_API_KEY=key-of-mine\nbroken line\nMODEL_KEY=opensesame\nSECRET_MODE=disabled\n")
+	got := Secrets(dir, []string{"GITHUB_TOKEN=token-of-mine", "EDITOR=a-long-editor"}, "MODEL_KEY")
 	slices.Sort(got)
-	if want := []string{"key-of-mine", "open sesame", "token-of-mine"}; !slices.Equal(got, want) {
+	if want := []string{"key-of-mine", "open sesame", "opensesame", "token-of-mine"}; !slices.Equal(got, want) {
 		t.Errorf("Secrets = %q, want %q", got, want)
 	}
 }

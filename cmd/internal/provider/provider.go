@@ -97,6 +97,16 @@ func Keys() []Key {
 	return all
 }
 
+// Secrets returns what is to be masked, as [keys.Secrets]: the keys of the providers are secret
+// whatever they look like.
+func Secrets(dir string, environ []string) []string {
+	var variables []string
+	for _, k := range Keys() {
+		variables = append(variables, k.Variable)
+	}
+	return keys.Secrets(dir, environ, variables...)
+}
+
 // withKey lists the providers that a key is there for.
 func withKey(ring *keys.Ring) []string {
 	var names []string
