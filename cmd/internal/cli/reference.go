@@ -75,7 +75,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 func variables() [][2]string {
 	v := [][2]string{
 		{provider.ModelVar, "the model, where `--model` does not name it"},
-		{provider.BaseURLVar, "where the model answers, where `--base-url` does not say it"},
+		{provider.BaseURLVar, "where the model answers, where `--base-url` does not say it; not for a model of `--model`"},
 	}
 	for _, k := range provider.Keys() {
 		v = append(v, [2]string{k.Variable, "key for the provider `" + k.Provider + "`; may also stand in a `.env` that git does not track"})

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"strings"
+	"time"
 
 	"skein/agent/model/ollama"
 	"skein/cmd/internal/config"
@@ -35,18 +36,23 @@ type Sources struct {
 	Keys           *keys.Ring
 }
 
+// ollamaTime is how long an Ollama on this machine may take to name its models, when nobody
+// chose one: whatever else listens at its port is noticed at every start.
+const ollamaTime = 200 * time.Millisecond
+
 // Choose returns the model to work with: of the flags, else of the environment, else of the
 // configuration, else the first one of an Ollama on this machine. A base URL belongs to the
-// model of its own source or of a later one: the configuration's leads no other model, nor its
-// key, to another place.
+// model of its own source or of a later one: the environment's or the configuration's leads no
+// model of a flag, nor its key, to another place.
 func Choose(ctx context.Context, s Sources) (Choice, error) {
+	if s.Model != "" {
+		return Choice{s.Model, s.BaseURL, "--model"}, nil
+	}
 	url := s.BaseURL
 	if url == "" {
 		url = s.Getenv(BaseURLVar)
 	}
 	switch env := s.Getenv(ModelVar); {
-	case s.Model != "":
-		return Choice{s.Model, url, "--model"}, nil
 	case env != "":
 		return Choice{env, url, ModelVar}, nil
 	case s.Config.Model != "":
@@ -57,7 +63,9 @@ func Choose(ctx context.Context, s Sources) (Choice, error) {
 	case url != "":
 		return Choice{}, fault("a base URL and no model", "name the model that answers there, as in --model openai/NAME; skein demo works without")
 	}
-	if names, err := ollama.List(ctx, ollamaURL(s.Getenv)); up(err, names) {
+	short, cancel := context.WithTimeout(ctx, ollamaTime)
+	defer cancel()
+	if names, err := ollama.List(short, ollamaURL(s.Getenv)); err == nil && len(names) > 0 {
 		return Choice{Model: ollamaName + "/" + names[0], Why: "an Ollama answers on this machine, and this is its first model"}, nil
 	}
 	hint := "name one with --model provider/name or " + ModelVar
@@ -66,5 +74,3 @@ func Choose(ctx context.Context, s Sources) (Choice, error) {
 	}
 	return Choice{}, fault("no model configured", hint+", or see it work without one: skein demo")
 }
-
-func up(err error, names []string) bool { return err == nil && len(names) > 0 }

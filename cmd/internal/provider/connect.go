@@ -91,7 +91,17 @@ func (c Choice) remote(p preset, o Options) (*Connection, error) {
 	if c.BaseURL != "" {
 		p.baseURL, p.limitField = c.BaseURL, ""
 	}
+	if key != "" && inTheOpen(p.baseURL) {
+		return nil, fault("the key of "+p.name+" would be sent to "+shown(p.baseURL)+" unencrypted", "use https there; a server that needs no key is asked as vllm/NAME")
+	}
 	return p.client(name, key, o)
+}
+
+// inTheOpen reports whether what is sent to a base URL can be read on its way: by plain HTTP, to
+// another machine.
+func inTheOpen(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	return err == nil && u.Scheme == "http" && !loopback(u.Hostname())
 }
 
 // A closer is a client that holds connections.

@@ -32,11 +32,16 @@ func ollamaURL(getenv func(string) string) string {
 		port = ollamaPort
 	}
 	switch ip := net.ParseIP(host); {
-	case host == "localhost", ip.IsLoopback():
+	case loopback(host):
 	case host == "", ip != nil && ip.IsUnspecified(): // it listens everywhere, so here too
 		host = "127.0.0.1"
 	default:
 		return usual
 	}
 	return "http://" + net.JoinHostPort(host, port)
+}
+
+// loopback reports whether a host is this machine, and only this machine.
+func loopback(host string) bool {
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -62,7 +64,11 @@ func TestChoose(t *testing.T) {
 	}{
 		{"flag first", "openai/flag", "", env(ModelVar, "openai/env"), written, "openai/flag", ""},
 		{"flag with url", "openai/flag", "http://u", env(BaseURLVar, "http://v"), written, "openai/flag", "http://u"},
-		{"flag with the environment's url", "openai/flag", "", env(BaseURLVar, "http://v"), written, "openai/flag", "http://v"},
+		{"flag with the environment's url", "openai/flag", "", env(BaseURLVar, "http://v"), written, "openai/flag", ""},
+		{"flag with the environment's url and model", "openai/flag", "", env(BaseURLVar, "http://v", ModelVar, "openai/env"), written, "openai/flag", ""},
+		{"environment with its url", "", "", env(BaseURLVar, "http://v", ModelVar, "openai/env"), written, "openai/env", "http://v"},
+		{"environment with the flag's url", "", "http://u", env(BaseURLVar, "http://v", ModelVar, "openai/env"), written, "openai/env", "http://u"},
+		{"file with the environment's url", "", "", env(BaseURLVar, "http://v"), written, "vllm/from-the-file", "http://v"},
 		{"environment", "", "", env(ModelVar, "openai/env"), written, "openai/env", ""},
 		{"file", "", "", env(), written, "vllm/from-the-file", "http://127.0.0.1:9/v1"},
 		{"file with the flag's url", "", "http://u", env(), written, "vllm/from-the-file", "http://u"},
@@ -74,6 +80,21 @@ func TestChoose(t *testing.T) {
 				t.Errorf("Choose = %+v, %v, want %s at %q", got, err, tt.want, tt.base)
 			}
 		})
+	}
+}
+
+// What listens at Ollama's port and says nothing does not keep a run from starting.
+func TestChooseDoesNotWaitForASilentServer(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }() // connections wait to be accepted, which nobody does
+	getenv := env("OLLAMA_HOST", listener.Addr().String())
+	start := time.Now()
+	_, err = Choose(t.Context(), Sources{Getenv: getenv, Keys: keys.Open(t.Context(), t.TempDir(), getenv)})
+	if took := time.Since(start); err == nil || took > 5*time.Second {
+		t.Errorf("Choose = %v after %v, want no model and far less than 10 s", err, took)
 	}
 }
 
@@ -134,6 +155,15 @@ func TestConnect(t *testing.T) {
 		{choice: Choice{Model: "openai/some", BaseURL: "ftp://example.com"}, fault: "base URL"},
 		{choice: Choice{Model: "openai/some"}, params: model.Params{Reasoning: "off"}, fault: "reasoning"},
 		{choice: Choice{Model: "openai/some"}, params: model.Params{Extra: map[string]json.RawMessage{"model": []byte(`"x"`)}}, fault: `"model"`},
+		{choice: Choice{Model: "openai/some", BaseURL: "http://example.com/v1"}, fault: "unencrypted"},
+		{choice: Choice{Model: "openai/some", BaseURL: "http://192.168.1.4:8000/v1"}, fault: "unencrypted"},
+		{choice: Choice{Model: "openai/some", BaseURL: "http://localhost.example.com/v1"}, fault: "unencrypted"},
+		{choice: Choice{Model: "openai/some", BaseURL: "HTTP://0.0.0.0/v1"}, fault: "unencrypted"},
+		{choice: Choice{Model: "openai/some", BaseURL: "https://example.com/v1"}},
+		{choice: Choice{Model: "openai/some", BaseURL: "http://localhost:8000/v1"}},
+		{choice: Choice{Model: "openai/some", BaseURL: "http://[::1]:8000/v1"}},
+		{choice: Choice{Model: "vllm/some", BaseURL: "http://192.168.1.4:8000/v1"}},
+		{choice: Choice{Model: "deepseek/some", BaseURL: "http://192.168.1.4:8000/v1"}}, // there is no key to send
 		{choice: Choice{Model: "command/./model.sh --fast"}},
 		{choice: Choice{Model: "command/ "}, fault: "no program named"},
 		{choice: Choice{Model: "command/./model.sh", BaseURL: "http://u"}, fault: "both a program and a base URL"},
