@@ -121,6 +121,7 @@ func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, 
 		return err
 	})
 	if err == nil {
+		c.window.learn(sent, reply.Usage.Prompt())
 		c.compare(sent, reply.Usage.Prompt())
 	}
 	return reply, err

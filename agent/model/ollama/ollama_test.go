@@ -132,6 +132,47 @@ func TestWindowGrowsAndNeverShrinks(t *testing.T) {
 	}
 }
 
+func TestWindowFollowsTheDensestPrompt(t *testing.T) {
+	var window, counted int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Options struct {
+				Window int64 `json:"num_ctx"`
+			} `json:"options"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		window = sent.Options.Window
+		_, _ = fmt.Fprintf(w, `{"message":{"role":"assistant","content":"hi"},"done":true,"prompt_eval_count":%d}`, counted)
+	}))
+	defer srv.Close()
+	for _, tc := range []struct {
+		name           string
+		first, counted int64 // bytes of the first prompt, and its tokens
+		want           int64 // window of a second one of 40,000 bytes
+	}{
+		{"as supposed", 30_000, 9000, 16384},
+		{"thinner", 30_000, 100, 16384},
+		{"denser", 30_000, 18_000, 26624},
+		{"more than can be", 30_000, 90_000, 43008},
+		{"too short to tell", 100, 90, 16384},
+		{"not counted", 30_000, 0, 16384},
+	} {
+		c := client(t, ollama.Options{BaseURL: srv.URL})
+		// The last is thin again: what was learnt stays.
+		for _, step := range []struct{ size, counted int64 }{{tc.first, tc.counted}, {30_000, 1000}, {39_966, 1000}} {
+			counted = step.counted
+			if _, err := c.Exchange(t.Context(), model.Request{Messages: []model.Message{say(strings.Repeat("x", int(step.size)))}, MaxTokens: 2000}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if window != tc.want {
+			t.Errorf("%s: window = %d, want %d", tc.name, window, tc.want)
+		}
+	}
+}
+
 func TestWarningWhenTheFrontWasCut(t *testing.T) {
 	for _, tc := range []struct {
 		bytes, counted int
@@ -178,6 +219,7 @@ func TestEncode(t *testing.T) {
 	}{
 		{model.Message{Role: model.System, Text: "a <b>"}, `{"role":"system","content":"a <b>"}`},
 		{model.Message{Role: model.ToolRole, CallID: "x", Name: "grep", Text: "hit"}, `{"role":"tool","tool_name":"grep","content":"hit"}`},
+		{model.Message{Role: model.ToolRole, CallID: "x", Text: "no such tool"}, `{"role":"tool","tool_name":"unnamed","content":"no such tool"}`},
 		{
 			model.Message{Role: model.Assistant, Calls: []model.ToolCall{{ID: "x", Name: "f", Args: `{"b": 1}`}, {ID: "y", Name: "g", Args: `[`}}},
 			`{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"b":1}}},{"function":{"name":"g","arguments":{"arguments":"["}}}]}`,
@@ -187,10 +229,8 @@ func TestEncode(t *testing.T) {
 			t.Errorf("Encode(%v) = %s, %v, want %s", tc.m, got, err, tc.want)
 		}
 	}
-	for _, m := range []model.Message{{Role: model.ToolRole, CallID: "x"}, {Role: "narrator"}} {
-		if got, err := c.Encode(m); err == nil {
-			t.Errorf("Encode(%v) = %s, want an error", m, got)
-		}
+	if got, err := c.Encode(model.Message{Role: "narrator"}); err == nil {
+		t.Errorf("Encode of a narrator's message = %s, want an error", got)
 	}
 }
 

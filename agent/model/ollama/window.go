@@ -1,11 +1,23 @@
 package ollama
 
-import "sync/atomic"
+import (
+	"math"
+	"sync"
+
+	"skein/agent/model"
+)
 
 const (
 	windowStep   = 2048 // tokens
-	promptBytes  = 3    // of a prompt for each token: more tokens than text has, about as many as code
 	defaultReply = 8192 // tokens kept for a reply without a limit
+
+	// density is the tokens that a byte of a prompt is taken to make, until a reply tells
+	// more: more than text has, about as many as code. Other scripts can have twice as many.
+	density = 1.0 / 3
+	// A token is a byte at least; and in a short prompt the server's own words count more
+	// than ours, which would say nothing about a long one.
+	mostDensity = 1.0
+	telling     = 2048 // bytes of a prompt that tells its density
 )
 
 // A window is the num_ctx that a client asks for. The server loads the model anew for every
@@ -14,7 +26,10 @@ const (
 // few loads and not one for each turn.
 type window struct {
 	fixed int64 // by the user; 0 lets it grow
-	size  atomic.Int64
+
+	mu    sync.Mutex
+	size  int64
+	dense float64 // the most tokens for each byte that a reply told, 0 before
 }
 
 // fit returns the window for a prompt of so many bytes and a reply of so many tokens.
@@ -25,15 +40,21 @@ func (w *window) fit(prompt, reply int64) int64 {
 	if reply <= 0 {
 		reply = defaultReply
 	}
-	need := prompt/promptBytes + reply
-	for {
-		now := w.size.Load()
-		if need <= now {
-			return now
-		}
-		size := (max(need, now+now/4) + windowStep - 1) / windowStep * windowStep
-		if w.size.CompareAndSwap(now, size) {
-			return size
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	need := int64(math.Ceil(float64(prompt)*max(density, w.dense))) + reply
+	if need > w.size {
+		w.size = (max(need, w.size+w.size/4) + windowStep - 1) / windowStep * windowStep
 	}
+	return w.size
+}
+
+// learn takes in how many tokens a prompt of so many bytes had.
+func (w *window) learn(prompt int64, read model.Count) {
+	if !read.Known || prompt < telling {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dense = max(w.dense, min(float64(read.N)/float64(prompt), mostDensity))
 }
