@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"skein/agent/model"
@@ -136,18 +137,25 @@ func (f *fallback) exchangeText(ctx context.Context, req model.Request) (model.R
 	return f.text.Exchange(ctx, req)
 }
 
-var namesTools = regexp.MustCompile(`(?i)\btools?\b|\btool_`)
+// refusal finds the words in which servers say that they take no tools at all, and not what is
+// wrong with one of them.
+var refusal = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`(\bnot|n't|\bcannot|\bno endpoints found that) support ((the|any|native) )?["'\x60]?(tools?|functions?)\b`,
+	`\b(tools|(tool|function)s?[ -](use|calls?|calling))\b["'\x60]*( (is|are|was|were|params?|parameters?))* (not|un)[ -]?(currently )?(supported|enabled|available)\b`,
+	`\btools param requires\b`, // a server that was begun without templates
+	`\benable-auto-tool-choice\b`,
+}, "|"))
 
 // refusesTools reports whether a server does not take tools. There is no code for it: they say
 // so in words.
 func refusesTools(err error) bool {
 	var failed *model.Error
-	if !errors.As(err, &failed) {
+	if !errors.As(err, &failed) || failed.TooLong {
 		return false
 	}
 	switch failed.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusNotImplemented:
-		return namesTools.MatchString(failed.Message)
+		return refusal.MatchString(failed.Message)
 	}
 	return false
 }

@@ -259,7 +259,7 @@ func TestFallback(t *testing.T) {
 
 // Other refusals are no reason to give tools up, and neither is anything after a first success.
 func TestNoFallback(t *testing.T) {
-	refusal := &model.Error{Provider: "p", Status: 400, Message: "tool_calls: no such id"}
+	refusal := &model.Error{Provider: "p", Status: 400, Message: "m does not support tools"}
 	for _, tt := range []struct {
 		name   string
 		first  error
@@ -285,6 +285,43 @@ func TestNoFallback(t *testing.T) {
 				t.Errorf("falls back: %v, told %d times; want %v", falls, told, tt.falls)
 			}
 		})
+	}
+}
+
+// Servers' words for that they take no tools, and for other faults that name them.
+func TestRefusesTools(t *testing.T) {
+	for _, tt := range []struct {
+		message string
+		want    bool
+	}{
+		{"registry.example/gemma:2b does not support tools", true},
+		{"this model doesn't support function calling", true},
+		{"the model cannot support tool use", true},
+		{"No endpoints found that support tool use. Try another model.", true},
+		{"tools are not supported by this model", true},
+		{"`tools` is not supported", true},
+		{"tool calling is not enabled for this deployment", true},
+		{"Function calling is unsupported", true},
+		{"tool use is currently not available", false}, // it may be later
+		{"tools param requires --jinja flag", true},
+		{`"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`, true},
+		{"Invalid schema for tool grep", false},
+		{"Invalid schema for tool grep: keyword pattern is not supported", false},
+		{"tools.0.input_schema: format is not supported", false},
+		{"tool_calls: no such id", false},
+		{"tool_choice: required is not supported", false},
+		{"messages with role tool must follow a message with tool_calls", false},
+		{"the prompt with its tools is too long", false},
+		{"temperature is not supported", false},
+		{"this model does not support parallel tool calls", false},
+	} {
+		err := &model.Error{Provider: "p", Status: 400, Message: tt.message}
+		if got := refusesTools(err); got != tt.want {
+			t.Errorf("refusesTools(%s) = %v, want %v", tt.message, got, tt.want)
+		}
+	}
+	if refusesTools(&model.Error{Provider: "p", Status: 400, Message: "does not support tools", TooLong: true}) {
+		t.Error("refusesTools of what is too long = true, want false")
 	}
 }
 
