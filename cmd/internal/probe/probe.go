@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -91,7 +92,7 @@ func (p *probe) run(ctx context.Context) (err error) {
 		var failed *model.Error
 		if errors.As(err, &failed) && failed.Status != 0 {
 			p.say("reachable", OK, "it answers, with status %d", failed.Status)
-			p.say("tools", No, "%s", failed.Message)
+			p.say("tools", refused(err), "%s", failed.Message)
 		} else {
 			p.say("reachable", No, "%v", err)
 		}
@@ -114,6 +115,16 @@ func (p *probe) run(ctx context.Context) (err error) {
 		return &unfit{"the model gave no answer to the results of its calls", "try another model"}
 	}
 	return nil
+}
+
+// refused is what a failed request says of what it asked for: something only if the server
+// found fault with the request. A wrong key, a limit or a server in trouble tell nothing.
+func refused(err error) Verdict {
+	var failed *model.Error
+	if errors.As(err, &failed) && (failed.Status == http.StatusBadRequest || failed.Status == http.StatusUnprocessableEntity) {
+		return No
+	}
+	return Unavailable
 }
 
 // calls says what the first reply called, and returns how many calls can be carried out.
@@ -196,7 +207,7 @@ func (p *probe) form(ctx context.Context) {
 	var sum struct{ Sum *int }
 	switch {
 	case err != nil:
-		p.say("schema", No, "%v", err)
+		p.say("schema", refused(err), "%v", err)
 	case json.Unmarshal([]byte(reply.Message.Text), &sum) == nil && sum.Sum != nil:
 		p.say("schema", OK, "sum %d", *sum.Sum)
 	default:

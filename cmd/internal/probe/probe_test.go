@@ -53,7 +53,19 @@ func TestModel(t *testing.T) {
 `, "reachable ok, tools no, parallel calls unavailable, streaming ok, usage ok, cache ok, schema ok", "did not call"},
 		{"only talks", "- say: many apples", "reachable ok, tools no, parallel calls unavailable, streaming ok, usage ok, cache unavailable, schema no", "did not call"},
 		{"never ends", "- call: {stock: {fruit: apples}}", "reachable ok, tools ok, parallel calls no, streaming no, usage ok, cache ok, schema no", "no answer"},
-		{"refuses", "- {status: 403, body: '{\"error\": \"not you\"}'}", "reachable ok, tools no", "not you"},
+		{"finds fault with the request", "- {status: 400, body: '{\"error\": \"no such field\"}'}", "reachable ok, tools no", "no such field"},
+		{"wrong key", "- {status: 401, body: '{\"error\": \"wrong key\"}'}", "reachable ok, tools unavailable", "wrong key"},
+		{"forbidden", "- {status: 403, body: '{\"error\": \"not you\"}'}", "reachable ok, tools unavailable", "not you"},
+		{"unknown model", "- {status: 404, body: '{\"error\": \"no such model\"}'}", "reachable ok, tools unavailable", "no such model"},
+		{"busy", "- {status: 429, body: '{\"error\": \"later\"}'}", "reachable ok, tools unavailable", "later"},
+		{"in trouble", "- {status: 503, body: '{\"error\": \"down\"}'}", "reachable ok, tools unavailable", "down"},
+		{"schema in trouble", `
+- when: {user: "as JSON"}
+  status: 500
+- when: {result: "17"}
+  say: forty-two
+- calls: [{stock: {fruit: apples}}, {stock: {fruit: pears}}]
+`, "reachable ok, tools ok, parallel calls ok, streaming ok, usage ok, cache ok, schema unavailable", ""},
 		{"fails later", `
 - when: {result: "17"}
   status: 500
