@@ -1,13 +1,13 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
 	"skein/agent/model/wire/rawjson"
 )
 
@@ -52,7 +52,7 @@ func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 	case model.System, model.User:
 	case model.Assistant:
 		for _, tc := range m.Calls {
-			input, err := object(tc.Args)
+			input, err := wire.Object(tc.Args)
 			if err != nil {
 				return nil, err
 			}
@@ -67,15 +67,6 @@ func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 		return nil, fmt.Errorf("unknown role %q", m.Role)
 	}
 	return rawjson.Encode(blocks)
-}
-
-// object gives a call's arguments as the object that the API wants. Those that are none, of
-// a reply in another dialect, are kept as a text in one.
-func object(args string) (json.RawMessage, error) {
-	if rawjson.IsObject([]byte(args)) {
-		return json.RawMessage(args), nil
-	}
-	return rawjson.Encode(map[string]string{"arguments": args})
 }
 
 // callID gives an id in the letters that the API takes; other providers use others.
@@ -96,9 +87,9 @@ func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
 	}
 	out := make([]tool, 0, len(tools))
 	for _, t := range tools {
-		schema := bytes.TrimSpace(t.Schema)
-		if len(schema) == 0 || schema[0] != '{' {
-			return nil, fmt.Errorf("encode tool %s: its schema is no JSON object", t.Name)
+		schema, err := wire.Schema(t)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, tool{Name: t.Name, Description: t.Description, Schema: schema})
 	}

@@ -190,11 +190,5 @@ func (c *counts) add(raw json.RawMessage) {
 }
 
 func (c *counts) usage() model.Usage {
-	count := func(n *int64) model.Count {
-		if n == nil || *n < 0 {
-			return model.Count{}
-		}
-		return model.Tokens(*n)
-	}
-	return model.Usage{Input: count(c.Input), CacheRead: count(c.CacheRead), CacheWrite: count(c.CacheWrite), Output: count(c.Output)}
+	return model.Usage{Input: wire.Count(c.Input), CacheRead: wire.Count(c.CacheRead), CacheWrite: wire.Count(c.CacheWrite), Output: wire.Count(c.Output)}
 }

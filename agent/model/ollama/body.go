@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -85,36 +84,16 @@ func think(model, reasoning string) (string, error) {
 	return "", fmt.Errorf("reasoning %q: this API knows off, low, medium and high", reasoning)
 }
 
-var comma = []byte{','}
-
-// body returns a request's body (the head, the messages with commas between them, the tail)
-// and how many bytes of it are the prompt.
-func (c *Client) body(req model.Request) (b wire.Body, prompt int64, err error) {
-	if len(req.Messages) == 0 {
-		return b, 0, errors.New("the request has no messages")
+// size is how many bytes of a request are the prompt.
+func size(req model.Request) int64 {
+	n := int64(len(req.Tools))
+	for _, m := range req.Messages {
+		n += int64(len(m.Raw))
 	}
-	for i, m := range req.Messages {
-		if len(m.Raw) == 0 {
-			return b, 0, fmt.Errorf("message %d (%s) was not encoded", i, m.Role)
-		}
-		prompt += int64(len(m.Raw))
-	}
-	prompt += int64(len(req.Tools))
-	tail := c.tail(req, prompt)
-	last := 2 * len(req.Messages) // of the tail; messages stand at odd places
-	return wire.Body{Pieces: last + 1, Piece: func(i int) []byte {
-		switch {
-		case i == 0:
-			return c.head
-		case i == last:
-			return tail
-		case i%2 == 1:
-			return req.Messages[i/2].Raw
-		}
-		return comma
-	}}, prompt, nil
+	return n
 }
 
+// tail is what a request's body has behind the messages.
 func (c *Client) tail(req model.Request, prompt int64) []byte {
 	tail := []byte("]")
 	if len(req.Tools) > 0 && !req.NoCalls {

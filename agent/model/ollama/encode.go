@@ -1,11 +1,11 @@
 package ollama
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
 	"skein/agent/model/wire/rawjson"
 )
 
@@ -53,7 +53,7 @@ func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 	case model.Assistant:
 		out := assistantMessage{Role: m.Role, Content: m.Text}
 		for _, tc := range m.Calls {
-			args, err := object(tc.Args)
+			args, err := wire.Object(tc.Args)
 			if err != nil {
 				return nil, err
 			}
@@ -70,15 +70,6 @@ func (c *Client) Encode(m model.Message) (json.RawMessage, error) {
 	return nil, fmt.Errorf("unknown role %q", m.Role)
 }
 
-// object gives a call's arguments as the object that the API wants. Those that are none, of
-// a reply in another dialect, are kept as a text in one.
-func object(args string) (json.RawMessage, error) {
-	if rawjson.IsObject([]byte(args)) {
-		return json.RawMessage(args), nil
-	}
-	return rawjson.Encode(map[string]string{"arguments": args})
-}
-
 // EncodeTools implements [model.Client]. No tools at all are nil: the field is not sent.
 func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
 	if len(tools) == 0 {
@@ -86,9 +77,9 @@ func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
 	}
 	out := make([]tool, 0, len(tools))
 	for _, t := range tools {
-		schema := bytes.TrimSpace(t.Schema)
-		if len(schema) == 0 || schema[0] != '{' {
-			return nil, fmt.Errorf("encode tool %s: its schema is no JSON object", t.Name)
+		schema, err := wire.Schema(t)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, tool{"function", toolFunc{t.Name, t.Description, schema}})
 	}

@@ -108,7 +108,8 @@ func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 }
 
 func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
-	body, sent, err := c.body(req)
+	sent := size(req)
+	body, err := wire.Join(c.head, req.Messages, c.tail(req, sent))
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
 	}

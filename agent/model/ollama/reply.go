@@ -152,13 +152,7 @@ func finished(word string, calls bool) model.Finish {
 
 // usage reads the counters; thinking is a part of the output that is not told apart.
 func (r received) usage() model.Usage {
-	count := func(n *int64) model.Count {
-		if n == nil || *n < 0 {
-			return model.Count{}
-		}
-		return model.Tokens(*n)
-	}
-	out := model.Usage{Input: count(r.Prompt), CacheRead: count(r.Cached), Output: count(r.Output)}
+	out := model.Usage{Input: wire.Count(r.Prompt), CacheRead: wire.Count(r.Cached), Output: wire.Count(r.Output)}
 	if !out.Input.Known || out.CacheRead.N > out.Input.N {
 		out.CacheRead = model.Count{}
 	}

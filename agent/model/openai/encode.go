@@ -1,12 +1,12 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
 	"skein/agent/model/wire/rawjson"
 )
 
@@ -75,9 +75,9 @@ func (c *Client) EncodeTools(tools []model.Tool) (json.RawMessage, error) {
 	}
 	out := make([]tool, 0, len(tools))
 	for _, t := range tools {
-		schema := bytes.TrimSpace(t.Schema)
-		if len(schema) == 0 || schema[0] != '{' {
-			return nil, fmt.Errorf("encode tool %s: its schema is no JSON object", t.Name)
+		schema, err := wire.Schema(t)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, tool{"function", toolFunc{t.Name, t.Description, schema}})
 	}

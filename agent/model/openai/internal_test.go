@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
 )
 
 // FuzzWithIDs states that giving ids changes nothing but ids: what is decoded afterwards
@@ -67,7 +68,7 @@ func BenchmarkBody(b *testing.B) {
 	req := model.Request{Messages: slices.Repeat([]model.Message{{Raw: raw}}, 120)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.body(req); err != nil {
+		if _, err := wire.Join(c.head, req.Messages, c.tail(req)); err != nil {
 			b.Fatal(err)
 		}
 	}

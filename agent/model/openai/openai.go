@@ -100,7 +100,7 @@ func (c *Client) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 }
 
 func (c *Client) exchange(ctx context.Context, req model.Request) (model.Reply, error) {
-	body, err := c.body(req)
+	body, err := wire.Join(c.head, req.Messages, c.tail(req))
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("ask %s: %w", c.name, err)
 	}

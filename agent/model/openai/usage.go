@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"skein/agent/model"
+	"skein/agent/model/wire"
 )
 
 type serverUsage struct {
@@ -26,24 +27,17 @@ func usage(raw json.RawMessage) model.Usage {
 		return model.Usage{}
 	}
 	out := model.Usage{
-		Input:     count(u.Prompt),
-		CacheRead: count(u.CacheHit),
-		Output:    count(u.Completion),
-		Reasoning: count(u.CompletionDetails.Reasoning),
+		Input:     wire.Count(u.Prompt),
+		CacheRead: wire.Count(u.CacheHit),
+		Output:    wire.Count(u.Completion),
+		Reasoning: wire.Count(u.CompletionDetails.Reasoning),
 	}
 	if !out.CacheRead.Known {
-		out.CacheRead = count(u.PromptDetails.Cached)
+		out.CacheRead = wire.Count(u.PromptDetails.Cached)
 	}
 	if !out.Input.Known || out.CacheRead.N > out.Input.N {
 		out.CacheRead = model.Count{}
 	}
 	out.Input.N -= out.CacheRead.N
 	return out
-}
-
-func count(n *int64) model.Count {
-	if n == nil || *n < 0 {
-		return model.Count{}
-	}
-	return model.Tokens(*n)
 }

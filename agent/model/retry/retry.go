@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -112,16 +111,8 @@ func (c *client) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 
 // passing reports whether the same request may succeed later.
 func passing(err error) (failed *model.Error, again bool) {
-	if !errors.As(err, &failed) || failed.TooLong {
-		return failed, false
-	}
-	switch failed.Status {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
-		return failed, false
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return failed, true
-	}
-	return failed, failed.Again || failed.Status >= 500 // 529 too: overloaded, at some providers
+	again = errors.As(err, &failed) && failed.Again && !failed.TooLong
+	return failed, again
 }
 
 // isEmpty reports whether the model stopped by itself without having said anything. A

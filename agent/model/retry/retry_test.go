@@ -55,7 +55,8 @@ func (s *scripted) Dialect() string                                     { return
 func play(outcomes ...outcome) *scripted                                { return &scripted{outcomes: outcomes, start: time.Now()} }
 
 func fails(status int, after time.Duration) outcome {
-	return outcome{err: &model.Error{Provider: "p", Status: status, Message: "the server's words", RetryAfter: after, Usage: model.NoUsage()}}
+	again := status == 429 || status >= 500
+	return outcome{err: &model.Error{Provider: "p", Status: status, Message: "the server's words", Again: again, RetryAfter: after, Usage: model.NoUsage()}}
 }
 
 var (
@@ -74,24 +75,16 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		first outcome
 		again bool
 	}{
-		{"408", fails(408, 0), true},
-		{"409", fails(409, 0), true},
-		{"429", fails(429, 0), true},
-		{"500", fails(500, 0), true},
-		{"503", fails(503, 0), true},
-		{"529", fails(529, 0), true},
+		{"a refusal for now", fails(429, 0), true},
+		{"of any status", with(model.Error{Status: 408, Again: true}), true},
 		{"the connection broke", broken, true},
 		{"garbage of status 200", with(model.Error{Status: 200, Again: true}), true},
 		{"wrapped", outcome{err: fmt.Errorf("recorded: %w", broken.err)}, true},
 		{"empty reply", silent, true},
 		{"empty reply that ends in calls", finish(model.FinishToolCalls), true},
-		{"400", fails(400, 0), false},
-		{"401", fails(401, 0), false},
-		{"403", fails(403, 0), false},
-		{"404", fails(404, 0), false},
-		{"422", fails(422, 0), false},
-		{"401 that says again", with(model.Error{Status: 401, Again: true, RetryAfter: 1}), false},
-		{"307", fails(307, 0), false},
+		{"a refusal for good", fails(400, 0), false},
+		{"a refusal for good that says when", fails(401, time.Second), false},
+		{"a server's trouble that will not pass", with(model.Error{Status: 501}), false},
 		{"too long", with(model.Error{Status: 500, Again: true, TooLong: true}), false},
 		{"no reason to hope", with(model.Error{Status: 200}), false},
 		{"the harness's own fault", outcome{err: errors.New("message 3 was not encoded")}, false},

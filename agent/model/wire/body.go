@@ -1,6 +1,12 @@
 package wire
 
-import "io"
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"skein/agent/model"
+)
 
 // A Body is a request body as the pieces it is made of. It refers to the messages' bytes
 // instead of joining them, so making one costs no copy of the conversation. Piece gives the
@@ -8,6 +14,32 @@ import "io"
 type Body struct {
 	Pieces int
 	Piece  func(i int) []byte
+}
+
+var comma = []byte{','}
+
+// Join returns the body that is the head, the messages with commas between them, the tail.
+func Join(head []byte, messages []model.Message, tail []byte) (Body, error) {
+	if len(messages) == 0 {
+		return Body{}, errors.New("the request has no messages")
+	}
+	for i, m := range messages {
+		if len(m.Raw) == 0 {
+			return Body{}, fmt.Errorf("message %d (%s) was not encoded", i, m.Role)
+		}
+	}
+	last := 2 * len(messages) // of the tail; messages stand at odd places
+	return Body{Pieces: last + 1, Piece: func(i int) []byte {
+		switch {
+		case i == 0:
+			return head
+		case i == last:
+			return tail
+		case i%2 == 1:
+			return messages[i/2].Raw
+		}
+		return comma
+	}}, nil
 }
 
 // Size is the length in bytes.

@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"skein/agent/model"
-	"skein/agent/model/wire/rawjson"
 )
 
 // CallIDs returns an id for each call, given the ids as received, none of which occurs twice
@@ -34,18 +32,4 @@ func CallIDs(received []string, before []model.Message) (ids []string, changed b
 		ids = append(ids, id)
 	}
 	return ids, changed
-}
-
-// Arguments gives the text of a call's arguments, which are an object or the text of one. A
-// call without any has none to give, unless it was cut off before they came: then they are
-// not made up.
-func Arguments(raw json.RawMessage, cut bool) string {
-	var s string
-	switch {
-	case !rawjson.Given(raw) && !cut:
-		return "{}"
-	case json.Unmarshal(raw, &s) == nil || len(raw) == 0:
-		return s
-	}
-	return string(raw)
 }

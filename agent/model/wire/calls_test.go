@@ -45,37 +45,3 @@ func TestFields(t *testing.T) {
 		}
 	}
 }
-
-func TestArguments(t *testing.T) {
-	for _, tc := range []struct {
-		raw  string
-		cut  bool
-		want string
-	}{
-		{`"{\"a\": 1}"`, false, `{"a": 1}`},
-		{`{"a": 1}`, false, `{"a": 1}`},
-		{``, false, "{}"},
-		{`null`, false, "{}"},
-		{`""`, false, ""},
-		{``, true, ""},
-		{`null`, true, ""},
-		{`"{\"a"`, true, `{"a`},
-	} {
-		if got := wire.Arguments(json.RawMessage(tc.raw), tc.cut); got != tc.want {
-			t.Errorf("Arguments(%s, %t) = %q, want %q", tc.raw, tc.cut, got, tc.want)
-		}
-	}
-}
-
-// The work grows with the number of calls: thousands with one id are as many steps.
-func BenchmarkCallIDs(b *testing.B) {
-	same := make([]string, 6000)
-	for i := range same {
-		same[i] = "a"
-	}
-	for b.Loop() {
-		if ids, _ := wire.CallIDs(same, nil); len(ids) != len(same) {
-			b.Fatal("ids are missing")
-		}
-	}
-}
