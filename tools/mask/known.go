@@ -63,7 +63,7 @@ func (f *finder) find(b []byte, found []span) []span {
 		}
 		for _, s := range f.byHead[[headSize]byte(b[i:])] {
 			if len(b)-i >= len(s) && string(b[i:i+len(s)]) == s {
-				found = append(found, span{i, i + len(s)})
+				found = append(found, span{from: i, to: i + len(s)})
 				break
 			}
 		}

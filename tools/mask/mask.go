@@ -29,6 +29,7 @@ type Mask struct {
 	known    *finder
 	patterns []pattern
 	pieces   map[string]struct{} // see [Mask.Cut]
+	shaped   bool                // see [Mask.Recording]
 }
 
 // New returns a mask for these secrets. Ones shorter than 8 bytes are left out: they would
@@ -36,11 +37,11 @@ type Mask struct {
 func New(secrets []string) *Mask {
 	var all []string
 	for _, s := range secrets {
-		if s = strings.TrimSpace(s); len(s) >= headSize && !strings.Contains(Marker, s) {
+		if s = strings.TrimSpace(s); len(s) >= headSize && !isMark(s) {
 			all = append(all, forms(s)...)
 		}
 	}
-	return &Mask{newFinder(all), patterns(), pieces(all)}
+	return &Mask{known: newFinder(all), patterns: patterns(), pieces: pieces(all)}
 }
 
 // Known masks the secrets that the harness holds. It is for tool output, once, when the
@@ -62,7 +63,7 @@ func (m *Mask) mask(b []byte, patterns, keys bool) []byte {
 	case json.Valid(b):
 		return m.maskJSON(b, patterns, keys)
 	}
-	return replace(make([]byte, 0, len(b)), b, found)
+	return m.replace(make([]byte, 0, len(b)), b, found)
 }
 
 // maskJSON masks inside the strings and numbers of valid JSON, never across them.
@@ -116,7 +117,7 @@ func (m *Mask) maskString(quoted []byte, patterns bool) []byte {
 			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 		}
 	}
-	return append(replace([]byte{'"'}, inner, found), '"')
+	return append(m.replace([]byte{'"'}, inner, found), '"')
 }
 
 // isKey reports whether a string of JSON is a key, by what stands behind it.
@@ -127,7 +128,10 @@ func isNumber(c byte) bool {
 }
 
 // A span is a part of a text, from the first byte up to but not including the last.
-type span struct{ from, to int }
+type span struct {
+	from, to int
+	looks    bool // it is masked for its looks alone
+}
 
 // find returns where secrets stand in b, in order and apart from each other.
 func (m *Mask) find(b []byte, patterns bool) []span {
@@ -172,7 +176,7 @@ func merge(found []span) []span {
 	out := found[:1]
 	for _, s := range found[1:] {
 		if last := &out[len(out)-1]; s.from < last.to {
-			last.to = max(last.to, s.to)
+			last.to, last.looks = max(last.to, s.to), last.looks && s.looks
 		} else {
 			out = append(out, s)
 		}
@@ -180,23 +184,20 @@ func merge(found []span) []span {
 	return out
 }
 
-// replace appends b to out with the marker in place of each span.
-func replace(out, b []byte, found []span) []byte {
+// replace appends b to out with a mark in place of each span.
+func (m *Mask) replace(out, b []byte, found []span) []byte {
 	at := 0
 	for _, s := range found {
-		out = append(append(out, b[at:s.from]...), Marker...)
+		out = append(append(out, b[at:s.from]...), m.mark(b[s.from:s.to], s.looks)...)
 		at = s.to
 	}
 	return append(out, b[at:]...)
 }
 
-// HasMarker reports whether a text holds the marker.
-func HasMarker(s string) bool { return strings.Contains(s, Marker) }
-
 // Edit refuses new text for a file that holds the marker: the file would lose a secret that
 // was only hidden from the model. What says which argument the text is.
 func Edit(what, text string) error {
-	if !HasMarker(text) {
+	if !strings.Contains(text, Marker) {
 		return nil
 	}
 	return &tools.Fault{

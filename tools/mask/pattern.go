@@ -184,7 +184,7 @@ func findPatterns(patterns []pattern, b []byte, found []span) []span {
 				i += max(0, seen-len(p.head)+1) // a head may begin at the end of what was seen
 				continue
 			}
-			s := span{from, i + size}
+			s := span{from: from, to: i + size, looks: true}
 			if p.keep {
 				s.from = i
 			}

@@ -145,12 +145,12 @@ func (v view) source(s span) span {
 	if v.at == nil {
 		return s
 	}
-	return span{v.at[s.from], v.at[s.to]}
+	return span{v.at[s.from], v.at[s.to], s.looks}
 }
 
 // whole widens a part of the source to whole units.
 func (v view) whole(s span) span {
-	return span{v.unitAt(s.from), v.at[sort.SearchInts(v.at, s.to)]}
+	return span{v.unitAt(s.from), v.at[sort.SearchInts(v.at, s.to)], s.looks}
 }
 
 // unitAt returns where the unit begins that holds a place of the source.

@@ -28,7 +28,7 @@ const labelFile = "run.json"
 
 // Record has the connection keep its exchanges in a folder, without the secrets that m hides.
 func (c *Connection) Record(dir string, l Label, m *mask.Mask) error {
-	rec, err := cassette.Recorder(c.Client, dir, m)
+	rec, err := cassette.Recorder(c.Client, dir, m.Recording())
 	if err != nil {
 		return fault(err.Error(), hintOf(err, "name a folder that can be made, as in --record-to ../recording"))
 	}
@@ -64,7 +64,7 @@ func Replay(dir string, m *mask.Mask) (*Connection, Label, error) {
 	if err != nil {
 		return nil, l, err
 	}
-	player, err := cassette.Player(dir, enc, m)
+	player, err := cassette.Player(dir, enc, m.Recording())
 	if err != nil {
 		return nil, l, fault(err.Error(), hintOf(err, "record it again with --record-to"))
 	}
