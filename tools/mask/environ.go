@@ -49,9 +49,12 @@ var rooted = regexp.MustCompile(`^~?/([a-z]+|[A-Z][a-z]+)?(/|$)`)
 
 func isPath(value string) bool { return rooted.MatchString(value) }
 
-// isPublic reports whether a value is an address that holds neither a user nor a query, which
-// may be secret.
+// isPublic reports whether a value is an address that holds neither a user nor what may be
+// secret in it: a query, or a path with a key, as webhooks have.
 func isPublic(value string) bool {
 	u, err := url.Parse(value)
-	return err == nil && strings.Contains(value, "://") && u.User == nil && u.RawQuery == ""
+	return err == nil && strings.Contains(value, "://") && u.User == nil && u.RawQuery == "" && !long.MatchString(u.Path)
 }
+
+// long finds what is too long for a name in a path.
+var long = regexp.MustCompile(`[A-Za-z0-9_-]{20,}`)

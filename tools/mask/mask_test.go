@@ -320,6 +320,7 @@ func TestFromEnvironLeavesOutWhatIsNone(t *testing.T) {
 		{"TOTP_SECRET=JBSWYDPEHPKXPABC", true},
 		{"AWS_SECRET_ACCESS_KEY=/JalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true},
 		{"TOKEN_URL=https://example.com/hook?token=abc", true},
+		{"SECRET_HOOK=https://example.com/hooks/T1/Ab3dEf6hIj9lMn2pQr5t", true},
 		{"DATABASE_URL=postgres://u:s3cretly@127.0.0.1/db", true},
 		{"OUR_API_KEY=disabled", true},
 		{"OUR_API_KEY=/home/me", true},
