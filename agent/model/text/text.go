@@ -181,6 +181,10 @@ func (c *client) cut(reply model.Reply, call model.ToolCall, prose, sent string,
 		Role: model.Assistant, Text: strings.TrimSpace(prose), Calls: []model.ToolCall{call},
 		Raw: raw, Dialect: c.Dialect(),
 	}
-	reply.Finish = model.FinishToolCalls
+	// A whole call ends the reply, whatever ended what came behind it. One that the limit cut
+	// off is not to be carried out.
+	if reply.Finish != model.FinishLength || json.Valid([]byte(call.Args)) {
+		reply.Finish, reply.Why = model.FinishToolCalls, ""
+	}
 	return reply, nil
 }

@@ -107,6 +107,26 @@ func TestConversation(t *testing.T) {
 	}
 }
 
+func TestCallsOfAReplyThatWasCut(t *testing.T) {
+	for _, tc := range []struct {
+		say, finish string
+		want        model.Finish
+	}{
+		{`TOOL_CALL {"name":"grep","arguments":{"pattern":"x"}}\nTOOL_RESULT made`, "length", model.FinishToolCalls},
+		{`TOOL_CALL {"name":"grep","arguments":{"pattern":"x"}}\nmade`, "content_filter", model.FinishToolCalls},
+		{`TOOL_CALL {"name":"grep","arguments":{"pat`, "length", model.FinishLength},
+		{`TOOL_CALL {"name":"grep",\n"arguments":{\n"pat`, "length", model.FinishLength},
+		{`TOOL_CALL {"name":"grep","arguments":{"pat`, "stop", model.FinishToolCalls}, // badly written: the tool says so
+	} {
+		_, c := serve(t, true, "- {say: \""+strings.ReplaceAll(tc.say, `"`, `\"`)+"\", finish: "+tc.finish+"}\n")
+		tr, raw := begin(t, c, model.Message{Role: model.User, Text: "find x"})
+		reply, err := c.Exchange(t.Context(), model.Request{Messages: tr.Messages(), Tools: raw, Origin: model.Origin{Agent: "0", Turn: 1}})
+		if err != nil || len(reply.Message.Calls) != 1 || reply.Finish != tc.want || reply.Why != "" {
+			t.Errorf("Exchange of %s, %s = %v, finish %s, why %q, %v, want a call and finish %s", tc.say, tc.finish, reply.Message.Calls, reply.Finish, reply.Why, err, tc.want)
+		}
+	}
+}
+
 // checkRequests checks what went over the wire: tools described at the front, nothing
 // native, nothing made up, and the second request beginning with the bytes of the first.
 func checkRequests(t *testing.T, asked []script.Recorded) {
