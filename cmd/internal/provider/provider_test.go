@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,6 +188,18 @@ func TestConnect(t *testing.T) {
 		if !errors.As(err, &f) || !strings.Contains(f.Error(), tt.fault) || f.Hint() == "" {
 			t.Errorf("Connect(%+v) = %v, want the fault %q", tt.choice, err, tt.fault)
 		}
+	}
+}
+
+// The key of a provider is masked whatever it looks like; other words are not.
+func TestSecrets(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("DEEPSEEK_API_KEY=opensesame\nDB_PASSWORD=postgres\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := Secrets(dir, []string{"OPENAI_API_KEY=password", "SECRET_MODE=disabled"})
+	if want := []string{"password", "opensesame"}; !slices.Equal(got, want) {
+		t.Errorf("Secrets = %q, want %q", got, want)
 	}
 }
 
