@@ -218,7 +218,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	if a.Budget != nil {
 		var ok bool
 		if done, ok = a.Budget.Reserve(a.estimate(messages)); !ok {
-			a.end(OverBudget, "the token budget of the run is used up")
+			a.end(OverBudget, "the budget of the run is used up")
 			return model.Reply{}, false
 		}
 	}
@@ -231,10 +231,15 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 		a.Record(&journal.Attempt{Turn: req.Origin.Turn, Number: t.Number, Error: t.Err.Error(), Wait: t.Wait.Seconds()})
 	}
 	reply, err := a.Client.Exchange(ctx, req)
-	done(reply.Usage)
 	if err != nil {
-		// A failed call has no usage: the sums are unknown from here on, never smaller.
-		a.count(model.Usage{})
+		// What a failed call cost is known if the server refused it, else it is unknown, and
+		// so are the sums from here on: never smaller than they should be.
+		var cost model.Usage
+		if e := (*model.Error)(nil); errors.As(err, &e) {
+			cost = e.Usage
+		}
+		done(cost)
+		a.out.Usage = a.out.Usage.Plus(cost)
 		if ctx.Err() != nil {
 			a.endContext(ctx)
 		} else {
@@ -243,6 +248,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 		}
 		return model.Reply{}, false
 	}
+	done(reply.Usage)
 	a.out.Turns++
 	a.count(reply.Usage)
 	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {

@@ -20,7 +20,7 @@ var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credentia
 func FromEnviron(environ []string, keys ...string) []string {
 	var secrets []string
 	add := func(value string, sure bool) {
-		if len(strings.TrimSpace(value)) >= headSize && (sure || !(isPath(value) || isPublic(value) || word.MatchString(value))) {
+		if len(strings.TrimSpace(value)) >= headSize && (sure || !isPath(value) && !isPublic(value) && !word.MatchString(value)) {
 			secrets = append(secrets, value)
 		}
 	}
