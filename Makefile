@@ -30,7 +30,7 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 docs:
-	$(GO) test ./docs ./cmd/internal/cli -run 'TestLayersInAgentsFile|TestReference' -update
+	$(GO) test ./docs ./cmd/internal/cli -run 'TestLayersInAgentsFile|TestEvents|TestReference' -update
 
 # Without cgo, since skein-init runs where there may be no C library to load. The demo runs
 # its tests with -trimpath too: what is compiled here serves them.
