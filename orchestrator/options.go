@@ -24,6 +24,7 @@ type Options struct {
 	Dir       string       // the user's working directory
 	Client    model.Client // the model of every agent
 	ModelName string       // as the user named it, for the journal
+	Params    model.Params // that Client gives the provider, for the journal
 	MaxTokens int          // limit of one reply [8192]
 	Largest   int          // tokens that the model can write in one reply; 0 if that is not known
 

@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 		defer cancel()
 	}
 	r.journal.Append("0", &journal.RunStarted{
-		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access), Jobs: o.Jobs,
+		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access), Jobs: o.Jobs, Params: o.Params,
 	})
 	started := o.Now()
 	var ended agent.Outcome

@@ -4,12 +4,13 @@ import "skein/agent/model"
 
 // RunStarted opens a run.
 type RunStarted struct {
-	Instruction string `json:"instruction"`
-	Dir         string `json:"dir"`
-	Model       string `json:"model"`
-	Delegate    string `json:"delegate"` // full, no-tools, task-only or off
-	Access      string `json:"access"`
-	Jobs        int    `json:"jobs"`
+	Instruction string       `json:"instruction"`
+	Dir         string       `json:"dir"`
+	Model       string       `json:"model"`
+	Delegate    string       `json:"delegate"` // full, no-tools, task-only or off
+	Access      string       `json:"access"`
+	Jobs        int          `json:"jobs"`
+	Params      model.Params `json:"params"` // as given to the provider
 }
 
 // Notice is something the user is told once: what had to be given up and why, for one.

@@ -99,10 +99,10 @@ type Attempt struct {
 
 // Params go to the provider in its own terms. They are fixed when a client is made.
 type Params struct {
-	Temperature *float64
-	Seed        *int64
-	Reasoning   string                     // "" for the provider's own, else off, low, medium, high or a number of tokens
-	Extra       map[string]json.RawMessage // further fields of the request, sent as they are
+	Temperature *float64                   `json:"temperature,omitempty"`
+	Seed        *int64                     `json:"seed,omitempty"`
+	Reasoning   string                     `json:"reasoning,omitempty"` // "" for the provider's own, else off, low, medium, high or a number of tokens
+	Extra       map[string]json.RawMessage `json:"extra,omitempty"`     // further fields of the request, sent as they are
 }
 
 // Finish is why a model stopped writing.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func (o *modelOptions) tapes(f *pflag.FlagSet) {
 type connected struct {
 	config  config.Config
 	streams bool // replies are asked for in pieces
+	params  model.Params
 	choice  provider.Choice
 	row     config.Row
 	mask    *mask.Mask
@@ -106,13 +108,14 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	if asked.Params, err = o.parameters(c); err != nil {
 		return nil, err
 	}
+	found.params = asked.Params
 	if found.link, err = provider.Connect(c.Context(), found.choice, asked); err != nil {
 		return nil, misuse(c, err)
 	}
 	if o.recordTo == "" {
 		return found, nil
 	}
-	label := provider.Label{Model: found.choice.Model, Date: time.Now()}
+	label := provider.Label{Model: found.choice.Model, Date: time.Now(), Params: found.params}
 	if err := found.link.Record(o.recordTo, label, found.mask); err != nil {
 		return nil, errors.Join(misuse(c, err), found.link.Close())
 	}
@@ -152,7 +155,14 @@ func (o modelOptions) replay(c *cobra.Command, dir string, notes *notes) (*conne
 	if err != nil {
 		return nil, misuse(c, err)
 	}
-	found.link, found.date = link, label.Date
+	asked, err := o.parameters(c)
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	if !reflect.DeepEqual(asked, model.Params{}) && !reflect.DeepEqual(asked, label.Params) {
+		return nil, errors.Join(usage(c, "the recording was made with other parameters", "leave --temperature, --seed, --reasoning and --param away: those of the recording stand"), link.Close())
+	}
+	found.link, found.date, found.params = link, label.Date, label.Params
 	found.choice = provider.Choice{Model: label.Model, Why: "--replay-from"}
 	found.row = file.Row(label.Model)
 	return found, nil

@@ -126,7 +126,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	if options.Price, err = m.price(o.budgetUSD); err != nil {
 		return err
 	}
-	options.Client, options.ModelName, options.Mask, options.Date = m.link, m.choice.Model, m.mask, m.date
+	options.Client, options.ModelName, options.Params, options.Mask, options.Date = m.link, m.choice.Model, m.params, m.mask, m.date
 	options.MaxTokens = m.maxTokens(o.maxTokens, o.verbose, said.say)
 	if options.Asker != nil {
 		options.Asker = masked{options.Asker, m.mask}

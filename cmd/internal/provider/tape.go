@@ -17,11 +17,12 @@ import (
 	"skein/tools/mask"
 )
 
-// A Label says of a recording what its exchanges alone do not: which model it was, and the date
-// that it was told.
+// A Label says of a recording what its exchanges alone do not: which model it was, the
+// parameters it was given, and the date that it was told.
 type Label struct {
-	Model string    `json:"model"`
-	Date  time.Time `json:"date"`
+	Model  string       `json:"model"`
+	Date   time.Time    `json:"date"`
+	Params model.Params `json:"params"`
 }
 
 const labelFile = "run.json"
