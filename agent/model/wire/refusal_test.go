@@ -48,3 +48,27 @@ func TestARefusalWhoseBodyDoesNotEnd(t *testing.T) {
 		c.Close()
 	}
 }
+
+// A page with status 200 is no reply that broke off: asking again brings the same page.
+func TestAWebPageIsNoReply(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<html><title>Welcome</title></html>")
+	}))
+	defer server.Close()
+	for _, stream := range []bool{true, false} {
+		c, err := wire.New(wire.Options{BaseURL: server.URL, Path: "/v1", Name: "test", Model: "m", NotOurAPI: "an API"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Ask(t.Context(), wire.Call{Body: wire.Body{}, Stream: stream}, func(io.Reader) error {
+			t.Error("the page was read as a reply")
+			return nil
+		})
+		var e *model.Error
+		if !errors.As(err, &e) || e.Again || !strings.Contains(e.Message, "Welcome") || !strings.Contains(e.Hint(), "base URL of an API") {
+			t.Errorf("Ask = %+v (hint %q), want the page's words and a hint", err, e.Hint())
+		}
+		c.Close()
+	}
+}

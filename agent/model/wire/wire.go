@@ -146,6 +146,12 @@ func (c *Client) ask(ctx context.Context, w *watch, call Call, read func(io.Read
 		w.set(&limitError{"no end of the refusal", refusalTime})
 		return c.refused(resp)
 	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		// A base URL that leads to a site in place of its API answers everything like this.
+		w.set(&limitError{"no end of the page", refusalTime})
+		page, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
+		return c.NotOurs("a web page came in place of a reply", page, nil)
+	}
 	body := w.body(io.LimitReader(resp.Body, replyLimit+1))
 	if err := read(body); err != nil {
 		if failed := (*model.Error)(nil); errors.As(err, &failed) {
