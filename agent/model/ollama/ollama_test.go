@@ -303,7 +303,7 @@ func TestFailures(t *testing.T) {
 		{"no message", 200, `{"done":true}`, false, "ask ollama: status 200: the reply holds no message", "", true, false},
 		{"no message in a stream", 200, `{"done":true}`, true, "ask ollama: status 200: the reply holds no message", "", true, false},
 		{"not done", 200, `{"message":{},"done":false}`, false, "ask ollama: status 200: the reply is not whole", "", true, false},
-		{"another server", 200, `<html>`, false, "ask ollama: status 200: the reply is none of a chat: <html>", "check that http://127.0.0.1:", false, false},
+		{"another server", 200, `<html>`, false, "ask ollama: status 200: a web page came in place of a reply: <html>", "check that http://127.0.0.1:", false, false},
 	} {
 		url, _ := serve(t, tc.status, tc.answer)
 		_, err := client(t, ollama.Options{BaseURL: url, Stream: tc.stream}).Exchange(t.Context(), model.Request{Messages: []model.Message{say("hello")}})
