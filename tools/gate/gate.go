@@ -19,9 +19,6 @@ const (
 	Auto     Access = "auto"      // everything goes
 )
 
-// Levels lists them, for help and for checking what a user wrote.
-func Levels() []Access { return []Access{ReadOnly, Confirm, Auto} }
-
 // A Policy is what one agent may do. A child's policy never allows more than its parent's.
 // Commands of a Reader, and of every agent under [ReadOnly], run without asking in a box: it
 // is for the caller to see to it that this box holds the workspace read-only.

@@ -153,10 +153,5 @@ func (c *Client) read(r io.Reader, req model.Request) (message, error) {
 			return c.pieces(r, req.Stream)
 		}
 	}
-	data, err := io.ReadAll(r)
-	data = wire.Valid(data)
-	if err != nil {
-		return message{}, err
-	}
-	return c.whole(data)
+	return wire.Whole(r, c.whole)
 }

@@ -13,28 +13,21 @@ import (
 
 const (
 	listTime  = 10 * time.Second
-	upTime    = 200 * time.Millisecond // a server on this machine answers in a few; more is noticed at every start
-	listLimit = 4 << 20                // bytes
+	listLimit = 4 << 20 // bytes
 )
 
 // List returns the names of the models that a server has, in its own order: what changed
 // last comes first.
 func List(ctx context.Context, baseURL string) ([]string, error) {
-	names, err := list(ctx, baseURL, listTime)
+	names, err := list(ctx, baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("list the models of ollama: %w", err)
 	}
 	return names, nil
 }
 
-// Up reports whether an Ollama server answers at the base URL, within 200 ms.
-func Up(ctx context.Context, baseURL string) bool {
-	_, err := list(ctx, baseURL, upTime)
-	return err == nil
-}
-
-func list(ctx context.Context, baseURL string, limit time.Duration) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func list(ctx context.Context, baseURL string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	u, err := url.Parse(base(baseURL))
 	if err != nil || u.Host == "" {

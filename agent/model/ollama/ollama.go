@@ -133,12 +133,7 @@ func (c *Client) read(r io.Reader, req model.Request) (received, error) {
 	if c.stream {
 		return c.pieces(r, req.Stream)
 	}
-	data, err := io.ReadAll(r)
-	data = wire.Valid(data)
-	if err != nil {
-		return received{}, err
-	}
-	return c.whole(data)
+	return wire.Whole(r, c.whole)
 }
 
 // leastBytes is how many bytes of a prompt make a token at most. Text has about four, code

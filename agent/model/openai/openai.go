@@ -123,12 +123,7 @@ func (c *Client) read(r io.Reader, req model.Request) (completion, error) {
 			return c.pieces(r, req.Stream)
 		}
 	}
-	data, err := io.ReadAll(r)
-	data = wire.Valid(data)
-	if err != nil {
-		return completion{}, err
-	}
-	return c.whole(data)
+	return wire.Whole(r, c.whole)
 }
 
 func head(o Options) ([]byte, error) {

@@ -73,6 +73,16 @@ func Valid(text []byte) []byte {
 	return bytes.ToValidUTF8(text, []byte("\ufffd"))
 }
 
+// Whole reads a reply that is sent in one piece.
+func Whole[T any](r io.Reader, decode func(data []byte) (T, error)) (T, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode(Valid(data))
+}
+
 // IsObject reports whether what r gives begins with a JSON object, and returns a reader of
 // all of it. Some servers answer a request for a stream with a whole reply, or an error.
 func IsObject(r io.Reader) (bool, io.Reader) {
