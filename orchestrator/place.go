@@ -41,7 +41,7 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 		p.Hidden = append(p.Hidden, r.repo.Private()...)
 	}
 	if writable {
-		p.GitDir, p.Scope = s.gitDir, s.offset
+		p.GitDir, p.Scopes = s.gitDir, []string{s.offset}
 	}
 	return p
 }

@@ -28,7 +28,7 @@ type Files struct {
 	views    []string // paths at which the workspace is known, for absolute links
 	hidden   []string // relative, slash-separated
 	writable bool
-	scope    string // relative, slash-separated: what alone is writable then
+	scopes   []string // relative: what alone is writable then
 }
 
 var (
@@ -48,7 +48,7 @@ func OpenFiles(p Policy) (*Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	f := &Files{root: root, views: []string{p.View}, writable: p.Writable, scope: filepath.ToSlash(p.Scope)}
+	f := &Files{root: root, views: []string{p.View}, writable: p.Writable, scopes: p.Scopes}
 	if resolved, err := filepath.EvalSymlinks(p.View); err == nil && resolved != p.View {
 		f.views = append(f.views, resolved)
 	}

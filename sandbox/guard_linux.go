@@ -33,17 +33,17 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 	covered := map[string]bool{} // relative; decided on by other parts of the plan
 	for _, m := range spec.Mounts {
 		rel, err := filepath.Rel(view, string(m.Target))
-		if err != nil || !filepath.IsLocal(rel) || within(p.Scope, rel) {
+		if err != nil || !filepath.IsLocal(rel) || slices.ContainsFunc(p.Scopes, func(scope string) bool { return within(scope, rel) }) {
 			continue
 		}
 		covered[rel] = true
-		if m.Kind == boxinit.Hide && (p.Scope == "." || within(rel, p.Scope)) {
+		if m.Kind == boxinit.Hide && inScopes(p.Scopes, rel) {
 			if _, err := os.Lstat(filepath.Join(g.root, rel)); err != nil {
 				g.places = append(g.places, rel) // absent, so that nothing will be put over it
 			}
 		}
 	}
-	for _, rel := range gitPlaces(g.root, p.Scope, covered) {
+	for _, rel := range gitPlaces(g.root, p.Scopes, covered) {
 		path := filepath.Join(g.root, rel)
 		g.places = append(g.places, rel)
 		exists, err := fixed(path)
@@ -61,11 +61,11 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 	return g, nil
 }
 
-// gitPlaces lists where git looks for a git directory in the folders below scope, those near
+// gitPlaces lists where git looks for a git directory in the folders below scopes, those near
 // the top first.
-func gitPlaces(root, scope string, covered map[string]bool) (places []string) {
+func gitPlaces(root string, scopes []string, covered map[string]bool) (places []string) {
 	left := mostEntries
-	for queue := []string{scope}; len(queue) > 0; queue = queue[1:] {
+	for queue := slices.Clone(scopes); len(queue) > 0; queue = queue[1:] {
 		dir := queue[0]
 		if place := filepath.Join(dir, ".git"); !covered[place] {
 			places = append(places, place)

@@ -41,7 +41,7 @@ func TestPlanted(t *testing.T) {
 		want   []string
 	}{
 		{"whole", func(*sandbox.Policy) {}, []string{".git", ".skein", "scope/a/.git", "sub/empty/.git", "sub/inner/.git"}},
-		{"scope", func(p *sandbox.Policy) { p.Scope = "scope" }, []string{"scope/a/.git"}},
+		{"scope", func(p *sandbox.Policy) { p.Scopes = []string{"scope"} }, []string{"scope/a/.git"}},
 		{"own git directory", func(p *sandbox.Policy) { p.GitDir = filepath.Join(p.Workspace, ".git") }, []string{".skein", "scope/a/.git", "sub/empty/.git", "sub/inner/.git"}},
 		{"reader", func(p *sandbox.Policy) { p.Writable = false }, nil},
 	} {

@@ -35,10 +35,12 @@ func planFor(p Policy) (plan, error) {
 	}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
-	whole := p.Scope == "."
+	whole := inScopes(p.Scopes, ".")
 	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable && whole})
-	if p.Writable && !whole {
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(p.Workspace, p.Scope)), Target: boxinit.Raw(filepath.Join(view, p.Scope)), Writable: true})
+	for _, scope := range p.Scopes {
+		if p.Writable && !whole {
+			add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(p.Workspace, scope)), Target: boxinit.Raw(filepath.Join(view, scope)), Writable: true})
+		}
 	}
 	if err := gitMount(p, view, add); err != nil {
 		return none, err

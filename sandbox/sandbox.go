@@ -45,9 +45,9 @@ type Policy struct {
 	View string
 	// Writable says that the workspace may be changed.
 	Writable bool
-	// Scope is the folder, relative to the workspace, that alone may then be changed, ""
-	// for all of it. GitDir stays writable.
-	Scope string
+	// Scopes are the folders, relative to the workspace, that alone may then be changed;
+	// none, for all of it. GitDir stays writable.
+	Scopes []string
 	// GitDir is a git directory of the host, shown at View/.git and writable iff Writable
 	// is set. Others, at .git of the workspace or below, are never writable.
 	GitDir string
@@ -155,27 +155,54 @@ func (p Policy) checked() (Policy, error) {
 	if !filepath.IsAbs(p.View) {
 		return p, &policyError{fmt.Errorf("view %s is relative", p.View), "name an absolute path"}
 	}
-	p.Workspace, p.View, p.Scope = work, filepath.Clean(p.View), filepath.Clean(p.Scope)
-	return p, p.checkScope()
+	p.Workspace, p.View = work, filepath.Clean(p.View)
+	p.Scopes, err = p.checkScopes()
+	return p, err
+}
+
+// checkScopes returns the scopes without those that lie in others.
+func (p Policy) checkScopes() (scopes []string, err error) {
+	named := slices.Clone(p.Scopes)
+	for i, scope := range named {
+		named[i] = filepath.Clean(scope)
+		if err := p.checkScope(named[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(named) == 0 || slices.Contains(named, ".") {
+		return []string{"."}, nil
+	}
+	slices.Sort(named) // what holds others comes before them
+	for _, scope := range named {
+		if !inScopes(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes, nil
+}
+
+// inScopes reports whether a path below the workspace lies in a scope. All are clean.
+func inScopes(scopes []string, rel string) bool {
+	return slices.ContainsFunc(scopes, func(scope string) bool { return scope == "." || within(rel, scope) })
 }
 
 // checkScope refuses a scope that is, or once was, somewhere else than its name says.
-func (p Policy) checkScope() error {
-	for e := range strings.SplitSeq(filepath.ToSlash(p.Scope), "/") {
+func (p Policy) checkScope(scope string) error {
+	for e := range strings.SplitSeq(filepath.ToSlash(scope), "/") {
 		if slices.Contains(closed, e) {
-			return &policyError{fmt.Errorf("scope %s lies in %s, where nothing is ever writable", p.Scope, e), "name another folder"}
+			return &policyError{fmt.Errorf("scope %s lies in %s, where nothing is ever writable", scope, e), "name another folder"}
 		}
 	}
-	if !filepath.IsLocal(p.Scope) {
-		return &policyError{fmt.Errorf("scope %s leaves the workspace", p.Scope), "name a folder below the workspace"}
+	if !filepath.IsLocal(scope) {
+		return &policyError{fmt.Errorf("scope %s leaves the workspace", scope), "name a folder below the workspace"}
 	}
-	named := filepath.Join(p.Workspace, p.Scope)
+	named := filepath.Join(p.Workspace, scope)
 	found, err := resolve(named)
 	if err != nil {
 		return &policyError{fmt.Errorf("scope: %w", err), "name a folder that exists"}
 	}
 	if info, err := os.Stat(found); err != nil || !info.IsDir() || found != named {
-		return &policyError{fmt.Errorf("scope %s is not a folder, or lies behind a symbolic link", p.Scope), "name the folder itself"}
+		return &policyError{fmt.Errorf("scope %s is not a folder, or lies behind a symbolic link", scope), "name the folder itself"}
 	}
 	return nil
 }

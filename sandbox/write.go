@@ -65,8 +65,8 @@ func (f *Files) mayChange(place string) error {
 	if err := f.mayWrite(place); err != nil {
 		return err
 	}
-	if f.scope != "." && !within(place, f.scope) {
-		return &refusal{"only " + f.scope + " may be changed here", "report what should be changed elsewhere instead", fs.ErrPermission}
+	if !inScopes(f.scopes, place) {
+		return &refusal{"only " + strings.Join(f.scopes, ", ") + " may be changed here", "report what should be changed elsewhere instead", fs.ErrPermission}
 	}
 	return nil
 }
