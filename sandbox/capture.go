@@ -64,8 +64,11 @@ func newCapture(c Command) (*capture, error) {
 		limit = defaultLimit
 	}
 	k := &capture{merge: c.Merge, combined: clip{limit: limit}, stdout: clip{limit: limit}, err: clip{limit: limit}}
-	for _, to := range []*clip{&k.stdout, &k.err} {
-		if c.Merge && to == &k.err {
+	for _, s := range []struct {
+		keep *clip
+		live io.Writer
+	}{{&k.stdout, c.Out}, {&k.err, c.Err}} {
+		if c.Merge && s.keep == &k.err {
 			continue
 		}
 		r, w, err := pipe()
@@ -75,7 +78,7 @@ func newCapture(c Command) (*capture, error) {
 			return nil, err
 		}
 		k.reads, k.writes = append(k.reads, r), append(k.writes, w)
-		k.group.Go(func() { k.read(r, to) }) // finish waits
+		k.group.Go(func() { k.read(r, s.keep, s.live) }) // finish waits
 	}
 	return k, nil
 }
@@ -83,7 +86,7 @@ func newCapture(c Command) (*capture, error) {
 func (k *capture) out() *os.File    { return k.writes[0] }
 func (k *capture) errOut() *os.File { return k.writes[len(k.writes)-1] }
 
-func (k *capture) read(r io.Reader, to *clip) {
+func (k *capture) read(r io.Reader, to *clip, live io.Writer) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
@@ -91,6 +94,9 @@ func (k *capture) read(r io.Reader, to *clip) {
 		k.combined.write(buf[:n])
 		if !k.merge {
 			to.write(buf[:n])
+		}
+		if live != nil && n > 0 {
+			_, _ = live.Write(buf[:n])
 		}
 		k.mu.Unlock()
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +87,10 @@ type Command struct {
 	// order of its writes, Stdout equals it and Stderr is empty. Two pipes can be read a
 	// moment apart.
 	Merge bool
+	// Out and Err, if set, are given the streams as they come, besides what is kept of them;
+	// with Merge, Out is given both. One is written to at a time. While it is, the command
+	// may have to wait; what it answers is not looked at.
+	Out, Err io.Writer
 }
 
 // An Output is what a command left.

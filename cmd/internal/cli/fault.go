@@ -126,9 +126,12 @@ func (e *stopError) Hint() string {
 func code(err error) int {
 	var bad *usageError
 	var stopped *stopError
+	var command *commandEnded
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &command):
+		return command.exit
 	case errors.As(err, &bad):
 		return exitUsage
 	case errors.As(err, &stopped):
@@ -149,6 +152,9 @@ func code(err error) int {
 func report(out io.Writer, err error) int {
 	if err == nil {
 		return exitOK
+	}
+	if command := (*commandEnded)(nil); errors.As(err, &command) && command.text == "" {
+		return command.exit
 	}
 	hint := "run it again with --verbose to see more"
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {

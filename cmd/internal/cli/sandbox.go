@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skein/sandbox"
+)
+
+// sandboxOptions is what sandbox is told by its flags.
+type sandboxOptions struct {
+	write   []string
+	timeout time.Duration
+}
+
+func newSandbox() *cobra.Command {
+	var o sandboxOptions
+	c := &cobra.Command{
+		Use:   "sandbox [flags] -- COMMAND...",
+		Short: "Try a command in the box that subagents' commands run in",
+		Long: `Run a command in a box, as those of agents are, with the current folder as its workspace: a
+reader's, or with --write one that may change something. Its exit code is the command's own.`,
+		Example: `  skein sandbox -- bash -c 'echo x > README.md'      # refused: a reader changes nothing
+  skein sandbox --write . -- go test ./...
+  skein sandbox --write build --timeout 1m -- make`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "no command", "name one: skein sandbox -- ls -la")
+			}
+			return nil
+		},
+
+		DisableFlagsInUseLine: true,
+		RunE:                  func(c *cobra.Command, args []string) error { return runSandbox(c, o, args) },
+	}
+	f := c.Flags()
+	f.SetInterspersed(false) // flags behind the command are the command's
+	f.StringArrayVar(&o.write, "write", nil, "`DIR` that may be changed, the current folder or below it; may be repeated")
+	f.DurationVar(&o.timeout, "timeout", 0, "time of the command; 0 is no limit")
+	return c
+}
+
+func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
+	policy, err := o.policy()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(c.Context())
+	defer cancel(nil)
+	box, err := sandbox.Open(ctx, policy)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, box.Close())
+		if planted := box.Planted(); len(planted) > 0 {
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: the command made what git obeys: %s\n", strings.Join(planted, ", "))
+		}
+	}()
+	_, _ = fmt.Fprintln(c.ErrOrStderr(), "box: "+describe(policy))
+	out, err := box.Run(ctx, sandbox.Command{
+		Argv: argv, Timeout: o.timeout,
+		Out: &passing{c.OutOrStdout(), cancel}, Err: &passing{c.ErrOrStderr(), cancel},
+	})
+	lost := context.Cause(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return &commandEnded{exitNotRun, err.Error(), "name a program that the box shows; temporary folders and places of secrets are hidden in it"}
+	case err != nil:
+		return fmt.Errorf("sandbox: %w", err)
+	case out.Killed == "" && out.Exit == 0:
+		return nil
+	case out.Killed == "":
+		return &commandEnded{exit: out.Exit}
+	case c.Context().Err() != nil:
+		return &commandEnded{exitInterrupted, "interrupted", "the command and all that it started are ended"}
+	case errors.Is(lost, syscall.EPIPE):
+		return &commandEnded{exit: 128 + int(syscall.SIGPIPE)}
+	case lost != nil:
+		return fmt.Errorf("sandbox: pass the output on: %w", lost)
+	}
+	return &commandEnded{out.Exit, "the command was ended: " + out.Killed, o.hint(out.Killed)}
+}
+
+// policy is the box that the flags ask for.
+func (o sandboxOptions) policy() (sandbox.Policy, error) {
+	fault := func(text, hint string) error { return &usageError{command: "sandbox", text: text, hint: hint} }
+	dir, err := os.Getwd()
+	if err != nil {
+		return sandbox.Policy{}, fmt.Errorf("sandbox: find the current folder: %w", err)
+	}
+	p := sandbox.Policy{
+		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
+		Env: sandbox.Environment(os.Environ()),
+	}
+	for _, folder := range o.write {
+		abs, err := filepath.Abs(folder)
+		if err != nil {
+			return p, fmt.Errorf("sandbox: find %s: %w", folder, err)
+		}
+		rel, err := filepath.Rel(dir, abs)
+		if err != nil || !filepath.IsLocal(rel) {
+			return p, fault("--write "+folder+": it is not in the current folder", "go to the folder that the command works in, and name what it may change")
+		}
+		p.Scopes = append(p.Scopes, rel)
+	}
+	if o.timeout < 0 {
+		return p, fault("--timeout is less than 0", "see skein sandbox --help")
+	}
+	return p, nil
+}
+
+// describe tells in one line what a box is like.
+func describe(p sandbox.Policy) string {
+	may := "nothing in " + p.Workspace + " may be changed"
+	switch {
+	case slices.Contains(p.Scopes, "."):
+		may = p.Workspace + " may be changed"
+	case p.Writable:
+		slices.Sort(p.Scopes)
+		may = "in " + p.Workspace + " may be changed: " + strings.Join(p.Scopes, ", ")
+	}
+	return may + "; no network; HOME and /tmp are its own, and end with it"
+}
+
+// exitNotRun is what shells and env answer for a program that they do not find.
+const exitNotRun = 127
+
+// hint says what would let a command get further that was ended.
+func (o sandboxOptions) hint(why string) string {
+	if why == "timeout" {
+		return "it may have " + o.timeout.String() + ": raise --timeout"
+	}
+	return "see skein sandbox --help for what can be raised"
+}
+
+// A passing hands output on; where nobody takes it any more, the command ends.
+type passing struct {
+	to     io.Writer
+	cancel context.CancelCauseFunc
+}
+
+// Write implements [io.Writer].
+func (p *passing) Write(data []byte) (int, error) {
+	n, err := p.to.Write(data)
+	if err != nil {
+		p.cancel(err)
+	}
+	return n, err
+}
+
+// A commandEnded is a command that did not end well. Its exit code is ours, and where it ended
+// by itself it has said why.
+type commandEnded struct {
+	exit       int
+	text, hint string // text is "" where there is nothing to add
+}
+
+func (e *commandEnded) Error() string { return "sandbox: " + e.text }
+
+// Hint says what would let it get further.
+func (e *commandEnded) Hint() string { return e.hint }
