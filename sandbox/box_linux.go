@@ -28,7 +28,9 @@ const (
 
 // A Box holds the processes of one workspace. Its methods may be called at the same time.
 type Box struct {
+	policy Policy // checked
 	plan   plan
+	view   *os.File // handle of the workspace as the box shows it
 	init   *exec.Cmd
 	stderr bytes.Buffer  // of the init; to be read after gone
 	gone   chan struct{} // closed when the init has ended, and with it every process
@@ -53,7 +55,7 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Box{plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}}
+	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}}
 	ready := b.expect(0)
 	if err := b.start(ctx, p.Init); err != nil {
 		return nil, &noBox{err}
@@ -62,6 +64,10 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	defer cancel()
 	if err = b.send(plan.spec); err == nil {
 		_, err = b.await(limited, ready)
+	}
+	if err == nil {
+		// Now: once commands run, they could move what lies on the way.
+		b.view, err = b.look()
 	}
 	if err == nil {
 		return b, nil
@@ -133,6 +139,9 @@ func (b *Box) listen() {
 func (b *Box) Close() error {
 	_ = b.conn.Close() // listen sees it, or has closed it
 	<-b.gone
+	if b.view != nil {
+		_ = b.view.Close() // the first time; nothing is written through it
+	}
 	return nil
 }
 

@@ -22,6 +22,12 @@ func Open(_ context.Context, p Policy) (*Box, error) {
 // Run is never reached.
 func (b *Box) Run(context.Context, Command) (Output, error) { return Output{}, ErrNoBox }
 
+// Root is never reached.
+func (b *Box) Root() string { return "" }
+
+// Files is never reached.
+func (b *Box) Files() (*Files, error) { return nil, ErrNoBox }
+
 // Planted lists nothing.
 func (b *Box) Planted() []string { return nil }
 

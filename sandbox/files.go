@@ -38,13 +38,22 @@ var (
 	_ io.ReaderAt    = (*file)(nil)
 )
 
-// OpenFiles opens the files of a workspace. The caller must close them.
+// OpenFiles opens the files of a workspace of one layer, see [Box.Files] for those of more.
+// The caller must close them.
 func OpenFiles(p Policy) (*Files, error) {
 	p, err := p.checked()
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(p.Workspace)
+	if p.Layers != nil {
+		return nil, &policyError{errors.New("only a box shows layers as one"), "this is a fault of the program that opens the files"}
+	}
+	return p.files(p.Workspace)
+}
+
+// files opens the workspace that is found at path. The policy is a checked one.
+func (p Policy) files(path string) (*Files, error) {
+	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}

@@ -27,8 +27,8 @@ type guard struct {
 // guardFor looks at the workspace, and adds the mounts that close what it finds.
 func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 	g := guard{root: p.Workspace, was: map[string]fs.FileInfo{}}
-	if !p.Writable {
-		return g, nil
+	if !p.Writable || p.Layers != nil {
+		return g, nil // what is changed in layers goes into a folder in which nobody else uses git
 	}
 	covered := map[string]bool{} // relative; decided on by other parts of the plan
 	for _, m := range spec.Mounts {

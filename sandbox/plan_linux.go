@@ -29,19 +29,13 @@ func planFor(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(), Links: links()}
-	if spec.UID, spec.GID, spec.Switch, err = identity(p.Workspace); err != nil {
+	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(), Links: links(), Memory: layerSize}
+	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
 	}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
-	whole := inScopes(p.Scopes, ".")
-	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable && whole})
-	for _, scope := range p.Scopes {
-		if p.Writable && !whole {
-			add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(p.Workspace, scope)), Target: boxinit.Raw(filepath.Join(view, scope)), Writable: true})
-		}
-	}
+	workspace(p, view, add)
 	if err := gitMount(p, view, add); err != nil {
 		return none, err
 	}
@@ -61,6 +55,31 @@ func planFor(p Policy) (plan, error) {
 	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
 	return plan{spec: spec, view: view, env: environment(p), guard: guard}, nil
+}
+
+// workspace shows the files.
+func workspace(p Policy, view string, add func(boxinit.Mount)) {
+	m := boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable}
+	if l := p.Layers; l != nil {
+		m.Kind, m.Scopes, m.Above = boxinit.Layers, boxinit.Raws(p.Scopes), boxinit.Raws(l.Above)
+		switch {
+		case p.Writable:
+			m.Upper, m.Work = boxinit.Raw(l.Upper), boxinit.Raw(l.Work)
+		case l.Upper != "":
+			m.Above = append([]boxinit.Raw{boxinit.Raw(l.Upper)}, m.Above...)
+		}
+		add(m)
+		return
+	}
+	whole := inScopes(p.Scopes, ".")
+	m.Writable = p.Writable && whole
+	add(m)
+	for _, scope := range p.Scopes {
+		if p.Writable && !whole {
+			m.Writable, m.Source, m.Target = true, boxinit.Raw(filepath.Join(p.Workspace, scope)), boxinit.Raw(filepath.Join(view, scope))
+			add(m)
+		}
+	}
 }
 
 // viewOf is where the workspace is shown: a path that exists, or one below the box's own
@@ -85,7 +104,7 @@ func viewOf(p Policy) (string, error) {
 // the machine. A build cache grows with what is built, the bound with the machine.
 const (
 	scratchSize = "1g"
-	cacheSize   = "25%"
+	layerSize   = "25%"
 )
 
 // system is what every box has of its own.
@@ -113,6 +132,14 @@ func links() []boxinit.Link {
 		{Path: "/dev/stderr", Target: "/proc/self/fd/2"},
 		{Path: "/dev/ptmx", Target: "pts/ptmx"},
 	}
+}
+
+// owned is the folder whose owner commands run as.
+func (p Policy) owned() string {
+	if p.Layers != nil && p.Layers.Upper != "" {
+		return p.Layers.Upper
+	}
+	return p.Workspace
 }
 
 // identity is whom commands run as: us, or the workspace's owner when we are root, so
@@ -193,7 +220,7 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 		}
 		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: "/tmp", Writable: true, Mine: true})
 	}
-	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true, Size: cacheSize}
+	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true, Size: layerSize}
 	if named := goCache(p.Env); filepath.IsAbs(named) { // else there is no home to look in
 		if users, err := resolve(named); err == nil {
 			cache.Kind, cache.Source = boxinit.Overlay, boxinit.Raw(users)
@@ -226,7 +253,7 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 		targets := []string{actual(path)}
 		if rel, ok := p.below(path); ok {
 			host := filepath.Join(p.Workspace, rel)
-			if _, err := fixed(host); err != nil && p.Writable {
+			if _, err := fixed(host); err != nil && p.Writable && p.Layers == nil {
 				return err
 			}
 			if targets = []string{filepath.Join(view, rel)}; !within(host, view) {

@@ -41,6 +41,9 @@ import (
 type Policy struct {
 	// Workspace is the host folder with the files.
 	Workspace string
+	// Layers, if not nil, shows the workspace as an overlay: Workspace is its lowest layer
+	// and never written.
+	Layers *Layers
 	// View is the absolute path at which the workspace is shown, "" for its own. What
 	// stood there before cannot be reached.
 	View string
@@ -161,6 +164,11 @@ func (p Policy) checked() (Policy, error) {
 		return p, &policyError{fmt.Errorf("view %s is relative", p.View), "name an absolute path"}
 	}
 	p.Workspace, p.View = work, filepath.Clean(p.View)
+	if p.Layers != nil {
+		if p.Layers, err = p.Layers.checked(); err != nil {
+			return p, err
+		}
+	}
 	p.Scopes, err = p.checkScopes()
 	return p, err
 }
@@ -200,6 +208,9 @@ func (p Policy) checkScope(scope string) error {
 	}
 	if !filepath.IsLocal(scope) {
 		return &policyError{fmt.Errorf("scope %s leaves the workspace", scope), "name a folder below the workspace"}
+	}
+	if p.Layers != nil {
+		return nil // what it is in all layers together shows when the box is built
 	}
 	named := filepath.Join(p.Workspace, scope)
 	found, err := resolve(named)

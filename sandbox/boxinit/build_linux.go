@@ -14,23 +14,27 @@ import (
 // A builder attaches the mounts of one box.
 type builder struct {
 	spec  Spec
-	binds map[int]int // index in spec.Mounts → its tree, still attached nowhere
-	null  int         // the tree of /dev/null, shown where a file is hidden
-	seals []int       // mounts that turn read-only once all is in place
+	binds map[int]int    // index in spec.Mounts → its tree, still attached nowhere
+	piles map[int]layers // index in spec.Mounts → what its tree is going to be made of
+	null  int            // the tree of /dev/null, shown where a file is hidden
+	seals []int          // mounts that turn read-only once all is in place
 }
 
 // build turns the mount namespace of this process into the box.
 //
 // Order matters. Trees that the box shows are taken first, while everything is still
-// where the host has it and writable. Then the whole root becomes read-only, then the
+// where the host has it and writable, and overlays are made of them. Then the whole root becomes read-only, then the
 // taken trees and the box's own file systems are attached on top, and last those of them
 // turn read-only that were writable only to hold mount points.
 func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	b := &builder{spec: spec, binds: map[int]int{}}
+	b := &builder{spec: spec, binds: map[int]int{}, piles: map[int]layers{}}
 	if err := b.take(); err != nil {
+		return err
+	}
+	if err := b.overlays(); err != nil {
 		return err
 	}
 	if err := restrict(unix.AT_FDCWD, "/", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
@@ -64,24 +68,33 @@ func (b *builder) take() (err error) {
 			if !m.Writable {
 				attr |= unix.MOUNT_ATTR_RDONLY
 			}
-		case Overlay:
-			attr |= unix.MOUNT_ATTR_RDONLY
+		case Overlay, Layers:
+			if b.piles[i], err = takeLayers(m); err != nil {
+				return err
+			}
+			continue
 		case Device:
 			// Read-only keeps the mode of a device, not what is written to it.
 			attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_RDONLY
 		default:
 			continue
 		}
-		fd, err := cloneTree(string(m.Source))
-		if err == nil {
-			err = restrict(fd, "", attr)
+		if b.binds[i], err = takeTree(m.Source, attr); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("take %s: %w", m.Source, err)
-		}
-		b.binds[i] = fd
 	}
 	return nil
+}
+
+func takeTree(path Raw, attr uint64) (int, error) {
+	fd, err := cloneTree(string(path))
+	if err == nil {
+		err = restrict(fd, "", attr)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("take %s: %w", path, err)
+	}
+	return fd, nil
 }
 
 func (b *builder) attach(i int, m Mount) error {
@@ -97,7 +110,9 @@ func (b *builder) attach(i int, m Mount) error {
 	case Tmpfs:
 		return b.tmpfs(m)
 	case Overlay:
-		return b.overlay(b.binds[i], m)
+		return b.cache(i, m)
+	case Layers:
+		return b.layers(b.binds[i], m)
 	case Hide:
 		return b.hide(string(m.Target))
 	case Proc:
@@ -148,44 +163,6 @@ func (b *builder) own(m Mount) error {
 		return nil // who made it is who uses it
 	}
 	return os.Lchown(string(m.Target), b.spec.UID, b.spec.GID)
-}
-
-// overlay lets commands change what they see of a folder of the user's without changing
-// it: a build cache stays warm, and clean.
-func (b *builder) overlay(lower int, m Mount) error {
-	err := b.layered(lower, m)
-	if err == nil {
-		return nil
-	}
-	m.Kind, m.Writable = Tmpfs, true // the cache is cold then, and nothing else is lost
-	return b.tmpfs(m)
-}
-
-func (b *builder) layered(lower int, m Mount) error {
-	if err := b.tmpfs(Mount{Target: stage, Writable: true, Size: m.Size}); err != nil {
-		return err
-	}
-	// The overlay keeps what it needs of the stage; nobody else can reach it afterwards.
-	defer func() { _ = unix.Unmount(stage, unix.MNT_DETACH) }()
-	for _, name := range []string{"lower", "upper", "work"} {
-		if err := os.Mkdir(filepath.Join(stage, name), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := moveTo(lower, stage+"/lower"); err != nil {
-		return err
-	}
-	if err := b.own(Mount{Target: stage + "/upper", Mine: true}); err != nil {
-		return err
-	}
-	fd, err := newFileSystem("overlay", "userxattr", "", "lowerdir", stage+"/lower", "upperdir", stage+"/upper", "workdir", stage+"/work")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(string(m.Target), 0o755); err != nil {
-		return err
-	}
-	return moveTo(fd, string(m.Target))
 }
 
 // hide puts an empty folder or file over target. What is absent, or cannot be reached

@@ -26,7 +26,6 @@ const (
 	Home    = "/run/skein/home"    // HOME, private to the box
 	GoCache = "/run/skein/gocache" // GOCACHE, a throw-away layer over the user's
 	Objects = "/run/skein/objects" // parent of the object stores of [sandbox.Policy]
-	stage   = "/run/skein/stage"   // only while overlays are mounted
 )
 
 // Arguments that select what the init does; they follow argv[0].

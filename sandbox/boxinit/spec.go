@@ -36,6 +36,7 @@ const (
 	Device  Kind = "device"  // Source, a device file that may be opened
 	Tmpfs   Kind = "tmpfs"   // an empty file system in memory
 	Overlay Kind = "overlay" // a throw-away layer over Source; an empty file system where that cannot be
+	Layers  Kind = "layers"  // Source with Above over it; what is changed goes to Upper
 	Hide    Kind = "hide"    // nothing: an empty folder or file, whatever stands there; absent targets stay absent
 	Proc    Kind = "proc"    // the processes of this box
 	Pts     Kind = "pts"     // terminals of this box; left out where that cannot be
@@ -48,8 +49,12 @@ type Mount struct {
 	Target   Raw // path in the box, resolved; made if absent, in file systems of the box only
 	Writable bool
 	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
-	Size     string // of a Tmpfs, and of what is written to an Overlay, as the kernel reads it; "" = half of the memory
-	Mine     bool   // the root of a Tmpfs or Bind belongs to the commands' user
+	Size     string // of a Tmpfs, as the kernel reads it; "" = half of the memory
+	Mine     bool   // the root of a Tmpfs, Bind or Overlay belongs to the commands' user
+	Above    []Raw  // of Layers, the topmost first
+	Upper    Raw    // of writable Layers; "" = in memory, thrown away
+	Work     Raw    // beside Upper
+	Scopes   []Raw  // of writable Layers: folders that alone are writable, relative; "." = all of it
 }
 
 // A File is written while the box is built.
@@ -67,8 +72,9 @@ type Spec struct {
 	Mounts []Mount // attached in this order: a folder before what is below it
 	Links  []Link
 	Files  []File
-	View   Raw // where the workspace is
-	UID    int // user of the commands, as on the host
+	Memory string // size of the memory that all throw-away layers share; "" = half of it
+	View   Raw    // where the workspace is
+	UID    int    // user of the commands, as on the host
 	GID    int
 	Switch bool // the init is root and must become UID
 }

@@ -1,0 +1,42 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// look opens the workspace as the box shows it. The box's user namespace is ours, which is
+// what the kernel asks of those who look through an init that nobody else may look into.
+func (b *Box) look() (*os.File, error) {
+	root, err := os.Open(fmt.Sprintf("/proc/%d/root", b.init.Process.Pid))
+	if err != nil {
+		return nil, fmt.Errorf("look into the box: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	fd, err := unix.Openat2(int(root.Fd()), strings.TrimPrefix(b.plan.view, "/"), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look into the box at %s: %w", b.plan.view, err)
+	}
+	return os.NewFile(uintptr(fd), b.plan.view), nil
+}
+
+// Root is a path on the host to the workspace as the box shows it, layers and all. It is
+// meant for this program and those it starts, and good until the box is closed; handles that
+// were opened through it are given back before.
+func (b *Box) Root() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.view.Fd()) }
+
+// Files opens the files of the workspace as the box shows them, see [OpenFiles]. The caller
+// must close them before the box.
+func (b *Box) Files() (*Files, error) {
+	select {
+	case <-b.gone:
+		return nil, fmt.Errorf("open workspace: %w", b.ended(nil))
+	default:
+	}
+	return b.policy.files(b.Root())
+}
