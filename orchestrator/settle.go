@@ -96,7 +96,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
 		var unkept error
-		if ref, unkept = b.run.repo.Keep(after, c.change, c.name); unkept != nil {
+		if ref, unkept = b.run.repo.Keep(after, c.change, c.name, whyKept(rep)); unkept != nil {
 			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error()+"; its copy is at "+c.copy.Root, "; ")
 			return c.change.Commit, "", err
 		}
@@ -104,6 +104,14 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 	}
 	b.drop(ctx, c)
 	return c.change.Commit, ref, err
+}
+
+// whyKept is the reason that is noted with a kept change.
+func whyKept(rep *delegate.Report) string {
+	if len(rep.Conflicts) > 0 {
+		return rep.Why + ": " + strings.Join(rep.Conflicts, ", ")
+	}
+	return rep.Why
 }
 
 // drop removes a copy whose work is merged, kept, or none. What was left out of a change

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Applied says what Apply changed in the tree.
@@ -25,18 +27,20 @@ var ErrHalfApplied = errors.New("a change stands half applied")
 // is made against the tree as it is now, so what the user edited since base is kept. A
 // [ConflictError] or another error means that the tree is as it was before, save one that
 // wraps [ErrHalfApplied]. The index is not touched: what was staged stays so, new files
-// are untracked.
+// are untracked. What was done to the user's tree is recorded, so that it can be shown,
+// see [Repo.RunDiff], and undone.
 func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) {
 	ctx, done := t.guard(ctx)
 	defer done()
-	a, err := t.apply(ctx, base, merged)
+	a, err := t.apply(ctx, base, merged, t.repo.id)
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply to %s: %w", t.Path, err)
 	}
 	return a, nil
 }
 
-func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) {
+// apply is Apply in the name of a run.
+func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Applied, error) {
 	r := t.repo
 	if err := r.begin(ctx); err != nil {
 		return Applied{}, err
@@ -47,7 +51,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) 
 		return Applied{}, err
 	}
 	defer guard.release()
-	if err := r.clearLedgers(t); err != nil {
+	if err := r.clearLedgers(ctx, t); err != nil {
 		return Applied{}, err
 	}
 
@@ -68,18 +72,29 @@ func (t *Tree) apply(ctx context.Context, base, merged string) (Applied, error) 
 	if err != nil {
 		return Applied{}, err
 	}
-	l, err := t.prepare(ctx, now, tree, changes)
+	l, err := t.prepare(ctx, now, tree, changes, who)
 	if err != nil {
 		return Applied{}, err
 	}
-	return Applied{Files: files}, l.carryOut(ctx)
+	if err := r.record(ctx, l.Record, changes); err != nil {
+		_, back := l.rollBack() // of nothing
+		return Applied{}, errors.Join(fmt.Errorf("record it: %w", err), back)
+	}
+	if err = l.carryOut(ctx); err != nil && !errors.Is(err, ErrHalfApplied) {
+		r.forget(ctx, l.Record)
+	}
+	return Applied{Files: files}, err
 }
 
 // A change is one path that differs between the tree as it is and as it shall be.
 type change struct {
-	path     string
-	old, new string // modes, "000000" where absent
+	path         string
+	old, new     string // modes, "000000" where absent
+	oldID, newID string
 }
+
+func (c change) before() (mode, id string) { return c.old, c.oldID }
+func (c change) after() (mode, id string)  { return c.new, c.newID }
 
 const absent = "000000"
 
@@ -91,18 +106,22 @@ func (r *Repo) changes(ctx context.Context, from, to string) ([]change, error) {
 	}
 	var list []change
 	for pair := range slices.Chunk(fields(out), 2) {
-		if len(pair) < 2 || len(pair[0]) < 14 {
+		info := strings.Fields(strings.TrimPrefix(pair[0], ":"))
+		if len(pair) < 2 || len(info) != 5 {
 			return nil, fmt.Errorf("git diff-tree: odd answer %q", pair)
 		}
-		list = append(list, change{pair[1], pair[0][1:7], pair[0][8:14]})
+		list = append(list, change{pair[1], info[0], info[1], info[2], info[3]})
 	}
 	return list, nil
 }
 
 // prepare checks all that can be checked before the first change and makes the ledger,
 // with the new files staged and the old ones kept beside it, durable.
-func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change) (*ledger, error) {
+func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change, who runID) (*ledger, error) {
 	l := &ledger{Tree: bytePath(t.name()), Root: bytePath(t.Root), Keep: bytePath(t.Prefix), dir: t.repo.next("apply"), fault: t.repo.git.point}
+	if t.copy == nil {
+		l.Record = who.ref(recordKind + fmt.Sprint(time.Now().UnixNano()))
+	}
 	if err := t.plan(l, now, changes); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func TestUsersGCTakesNothing(t *testing.T) {
 	l.write(c.Root, "a", "child\n")
 	ch := l.collect(c)
 	l.drop(c)
-	ref, err := r.Keep(t.Context(), ch, "0.1")
+	ref, err := r.Keep(t.Context(), ch, "0.1", "test")
 	l.check(err)
 	l.close(r)
 	gc()
@@ -72,7 +72,7 @@ func TestUsersGCTakesNothingOfAChange(t *testing.T) {
 	four := l.change(r, nested, "0.3.1", from("four"))
 	m1 := l.merge(r, s.Commit, one)
 	m2 := l.merge(r, m1, two)
-	ref, err := r.Keep(t.Context(), four, "0.3.1")
+	ref, err := r.Keep(t.Context(), four, "0.3.1", "test")
 	l.check(err)
 	l.drop(nest)
 	prune := func() {

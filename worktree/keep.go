@@ -68,22 +68,6 @@ func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
 	return err
 }
 
-// Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
-// directory: it outlives the run.
-func (r *Repo) Keep(ctx context.Context, ch Change, name string) (string, error) {
-	if err := checkName("change", name); err != nil {
-		return "", fmt.Errorf("keep change: %w", err)
-	}
-	ref := r.id.ref("kept/" + name)
-	if err := r.begin(ctx); err != nil {
-		return "", fmt.Errorf("keep change %s: %w", name, err)
-	}
-	if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", ref, ch.Commit); err != nil {
-		return "", fmt.Errorf("keep change %s: %w", name, err)
-	}
-	return ref, nil
-}
-
 // Show is the command line by which a person looks at a kept change, from any folder.
 func (r *Repo) Show(ref string) string {
 	return "git --git-dir=" + shellQuote(r.store) + " log -p -1 " + shellQuote(ref)

@@ -27,6 +27,7 @@ type ledger struct {
 	Keep    bytePath   // folder that stays though it be empty: the one the user works in
 	Folders []bytePath // that will be made, outer ones first
 	Entries []*entry   // in the order in which they are carried out, deletions first
+	Record  string     `json:",omitempty"` // ref that goes when this is rolled back; see [Repo.record]
 
 	dir   string
 	fault func(point string) error
@@ -117,6 +118,9 @@ func readLedger(dir string) (*ledger, error) {
 	l := &ledger{dir: dir, fault: func(string) error { return nil }}
 	if err := json.Unmarshal(text, l); err != nil {
 		return nil, fmt.Errorf("read ledger %s: %w", dir, err)
+	}
+	if l.Record != "" && !recordRef.MatchString(l.Record) {
+		return nil, fmt.Errorf("read ledger %s: record %q", dir, l.Record)
 	}
 	for _, e := range l.Entries {
 		if !safePath(string(e.Path)) {

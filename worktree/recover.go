@@ -43,13 +43,10 @@ const reclaimTime = time.Minute
 func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.store == "" {
-		if r.store = r.findStore(); r.store == "" {
-			return nil, nil
-		}
-	}
-	if err := r.secureStore(r.store); err != nil {
+	if ok, err := r.findLocked(); err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
+	} else if !ok {
+		return nil, nil
 	}
 	var done []Recovered
 	note := func(d *deadRun, rec Recovered) {
@@ -76,7 +73,7 @@ func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 			}
 			dead = append(dead, d)
 			if failed(d, err); err == nil {
-				failed(d, d.rollBack(func(rec Recovered) { note(d, rec) }))
+				failed(d, d.rollBack(ctx, func(rec Recovered) { note(d, rec) }))
 			}
 		}
 		return nil
@@ -140,10 +137,10 @@ func (r *Repo) findDead(name os.DirEntry) (*deadRun, error) {
 }
 
 // rollBack ends what the run had begun to apply.
-func (d *deadRun) rollBack(note func(Recovered)) error {
+func (d *deadRun) rollBack(ctx context.Context, note func(Recovered)) error {
 	applies, err := filepath.Glob(filepath.Join(d.folder, "apply-*"))
 	for _, dir := range applies {
-		note(d.repo.recoverApply(dir))
+		note(d.repo.recoverApply(ctx, dir))
 	}
 	return err
 }
@@ -174,7 +171,7 @@ func (d *deadRun) end(ctx context.Context) error {
 
 // recoverApply finishes or undoes one Apply. Where that cannot be, each cause is told once: the
 // ledger stays for the day on which its tree is there again.
-func (r *Repo) recoverApply(dir string) Recovered {
+func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
 	l, err := readLedger(dir)
 	if errors.Is(err, os.ErrNotExist) { // not begun, or ended
 		if err = os.RemoveAll(dir); err == nil {
@@ -195,11 +192,11 @@ func (r *Repo) recoverApply(dir string) Recovered {
 		}
 		return Recovered{Action: Failed, Err: err}
 	}
-	return l.conclude()
+	return r.conclude(ctx, l)
 }
 
 // conclude finishes or undoes what an Apply had begun.
-func (l *ledger) conclude() Recovered {
+func (r *Repo) conclude(ctx context.Context, l *ledger) Recovered {
 	if l.done() {
 		if err := l.finish(); err != nil {
 			return Recovered{Action: Failed, Err: err}
@@ -210,12 +207,13 @@ func (l *ledger) conclude() Recovered {
 	if err != nil {
 		return Recovered{Action: Failed, Paths: others, Err: err}
 	}
+	r.forget(ctx, l.Record)
 	return Recovered{Action: RolledBack, Paths: others}
 }
 
 // clearLedgers finishes or undoes what was left of earlier Applies to a tree. The caller
 // holds the lock: none of them is still at work.
-func (r *Repo) clearLedgers(t *Tree) error {
+func (r *Repo) clearLedgers(ctx context.Context, t *Tree) error {
 	ledgers, err := filepath.Glob(filepath.Join(r.store, "runs", "*", "apply-*", ledgerName))
 	if err != nil {
 		return err
@@ -224,7 +222,7 @@ func (r *Repo) clearLedgers(t *Tree) error {
 		dir := filepath.Dir(path)
 		l, err := readLedger(dir)
 		if err == nil && r.rootOf(l) == nil && string(l.Root) == t.Root {
-			err = l.conclude().Err
+			err = r.conclude(ctx, l).Err
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrHalfApplied, err)
@@ -302,7 +300,7 @@ func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 	_, unmerged := os.Lstat(filepath.Join(c.folder, copyDone))
 	if !ch.Empty && unmerged != nil {
 		rec.Action = Kept
-		if rec.Ref, err = c.repo.Keep(ctx, ch, c.Name); err != nil {
+		if rec.Ref, err = c.repo.Keep(ctx, ch, c.Name, "the run ended before it was merged"); err != nil {
 			return Recovered{}, err
 		}
 	}

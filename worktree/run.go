@@ -73,7 +73,7 @@ func (r *Repo) begin(ctx context.Context) error {
 	}
 	r.store = store
 	// Recover may have been passed over. No snapshot is taken of half a change.
-	if err := r.clearLedgers(r.tree); err != nil {
+	if err := r.clearLedgers(ctx, r.tree); err != nil {
 		lease.release()
 		return err
 	}
@@ -151,8 +151,9 @@ func (r *Repo) Close(ctx context.Context) ([]Recovered, error) {
 	return kept, nil
 }
 
-// end removes what a run leaves: its refs unless it keeps something, and its folder
-// unless copies or unfinished ledgers are still there. The caller has its lease.
+// end removes what a run leaves: its refs unless it keeps something, save the records of
+// what it applied, and its folder unless copies or unfinished ledgers are still there. The
+// caller has its lease.
 func (r *Repo) end(ctx context.Context, id runID) error {
 	refs, err := r.git.line(ctx, r.ours(), "for-each-ref", "--format=%(refname)", id.ref(""))
 	if err != nil {
@@ -167,6 +168,9 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 	busy := err == nil
 	if !kept && !busy {
 		for _, ref := range names {
+			if strings.HasPrefix(ref, id.ref(recordKind)) {
+				continue
+			}
 			if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", "-d", ref); err != nil {
 				return err
 			}

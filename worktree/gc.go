@@ -1,0 +1,229 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// KeptFor is how long [Repo.GC] lets kept things be, unless it is told otherwise.
+const KeptFor = 30 * 24 * time.Hour
+
+// Collected is what [Repo.GC] removed.
+type Collected struct {
+	Dropped []KeptChange
+	Records int      // of what runs applied; see [Repo.RunDiff]
+	Left    []string // folders with files that had been left out of changes
+	Packs   int      // packs that were put together into fewer
+}
+
+// GC removes what is older: kept changes, folders with what was left out of changes, and
+// records of what was applied. It lets go of commits of the user's that ended runs held
+// for nothing, and packs the store where it has become many small packs. While
+// a run lives, this Repo's own too, nothing is packed.
+func (r *Repo) GC(ctx context.Context, older time.Duration) (Collected, error) {
+	var done Collected
+	ok, err := r.find()
+	if ok {
+		err = r.gc(ctx, time.Now().Add(-older), &done)
+	}
+	if err != nil {
+		err = fmt.Errorf("remove what is old: %w", err)
+	}
+	return done, err
+}
+
+func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error {
+	list, err := r.kept(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, k := range list {
+		if !k.When.Before(before) {
+			continue
+		}
+		if err := r.Drop(ctx, k); err != nil {
+			return err
+		}
+		done.Dropped = append(done.Dropped, k)
+	}
+	records, err := r.records(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range records {
+		if !a.when.Before(before) {
+			continue
+		}
+		if _, err := r.git.run(ctx, r.ours(), nil, "update-ref", "-d", a.ref); err != nil {
+			return err
+		}
+		done.Records++
+	}
+	if done.Left, err = r.removeLeft(before); err != nil {
+		return err
+	}
+	return r.locked(func() error {
+		leases, quiet, err := r.quiesce()
+		defer func() {
+			for _, lease := range leases {
+				lease.release()
+			}
+		}()
+		if err != nil || !quiet {
+			return err
+		}
+		if err := r.dropHeads(ctx); err != nil {
+			return err
+		}
+		done.Packs, err = r.repack(ctx)
+		return err
+	})
+}
+
+// removeLeft removes the folders with what was left out of changes of this repository.
+func (r *Repo) removeLeft(before time.Time) (removed []string, err error) {
+	mine, err := filepath.Glob(filepath.Join(r.cache, "left", filepath.Base(r.stores()[1])+"-*", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range mine {
+		info, err := os.Lstat(folder)
+		if err != nil || !info.ModTime().Before(before) {
+			continue
+		}
+		if err := removeAll(folder); err != nil {
+			return removed, err
+		}
+		removed = append(removed, folder)
+		_ = os.Remove(filepath.Dir(folder)) // with the last of a run
+	}
+	return removed, nil
+}
+
+// quiesce takes the leases of all runs and reports whether none lives.
+func (r *Repo) quiesce() (leases []*lock, quiet bool, err error) {
+	names, err := os.ReadDir(filepath.Join(r.store, "runs"))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, name := range names {
+		lease, err := tryLock(filepath.Join(r.store, "runs", name.Name(), "lease"))
+		switch {
+		case errors.Is(err, errHeld):
+			return leases, false, nil
+		case err == nil:
+			leases = append(leases, lease)
+		case !missing(err):
+			return leases, false, err
+		}
+	}
+	return leases, true, nil
+}
+
+// dropHeads removes refs in the user's repository for which we have nothing any more.
+// What an interrupted run left goes with [Repo.Recover].
+func (r *Repo) dropHeads(ctx context.Context) error {
+	if r.store != r.stores()[0] {
+		return nil
+	}
+	refs, err := r.refs(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	out, err := r.git.line(ctx, r.tree.at, "for-each-ref", "--format=%(refname)", "refs/skein/")
+	if err != nil {
+		return err
+	}
+	for _, head := range strings.Fields(out) {
+		run, ok := strings.CutSuffix(head, "/head")
+		needed := slices.ContainsFunc(refs, func(ref runRef) bool {
+			return ref.id.ref("") == run+"/" && !strings.HasPrefix(ref.name, recordKind)
+		})
+		parts := strings.Split(strings.TrimPrefix(run, "refs/skein/"), "/")
+		if !ok || needed || len(parts) != 2 {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(r.store, "runs", runID{parts[0], parts[1]}.folder())); !missing(err) {
+			continue
+		}
+		if _, err := r.git.run(ctx, r.tree.at, nil, "update-ref", "-d", head); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manyPacks is how many packs may gather: git looks into each of them for an object that
+// it does not find.
+const manyPacks = 50
+
+// repack puts all packs together into one for each run, since each run borrows from
+// another commit of the user's: what one run's commit holds may leave the user's store
+// while another run needs it. What no ref needs goes. No run lives.
+func (r *Repo) repack(ctx context.Context) (int, error) {
+	old, err := filepath.Glob(filepath.Join(r.objects(), "pack", "*.pack"))
+	if err != nil || len(old) <= manyPacks {
+		return 0, err
+	}
+	refs, err := r.refs(ctx, "", "%(objectname)")
+	if err != nil {
+		return 0, err
+	}
+	runs, records := map[runID]string{}, ""
+	for _, ref := range refs {
+		if strings.HasPrefix(ref.name, recordKind) {
+			records += ref.fields[0] + "\n" // borrows from nothing
+		} else {
+			runs[ref.id] += ref.fields[0] + "\n"
+		}
+	}
+	loose, err := filepath.Glob(filepath.Join(r.objects(), "[0-9a-f][0-9a-f]"))
+	if err != nil {
+		return 0, err
+	}
+	all := []string{records}
+	for id, revs := range runs {
+		head, err := r.git.line(ctx, r.tree.at, "rev-parse", "-q", "--verify", id.ref("head"))
+		if err == nil {
+			revs += "^" + head + "\n"
+		} else if exitOf(err) != 1 {
+			return 0, err
+		}
+		all = append(all, revs)
+	}
+	fresh := map[string]bool{}
+	for _, revs := range all {
+		if revs == "" {
+			continue
+		}
+		name, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs", filepath.Join(r.objects(), "pack", "pack"))
+		if err != nil {
+			return 0, err
+		}
+		for _, hash := range strings.Fields(string(name)) {
+			fresh["pack-"+hash] = true
+		}
+	}
+	for _, pack := range old {
+		if stem := strings.TrimSuffix(pack, ".pack"); !fresh[filepath.Base(stem)] {
+			// The index first: git finds packs by it.
+			for _, ending := range []string{".idx", ".rev", ".pack"} {
+				if err := os.Remove(stem + ending); err != nil && !missing(err) {
+					return 0, err
+				}
+			}
+		}
+	}
+	for _, folder := range loose {
+		if err := os.RemoveAll(folder); err != nil {
+			return 0, err
+		}
+	}
+	return len(old), nil
+}

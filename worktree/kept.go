@@ -1,0 +1,218 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A KeptChange is one that was not merged. A ref in our git directory holds it until it is
+// merged, dropped, or older than [Repo.GC] lets it be.
+type KeptChange struct {
+	Session, Run string
+	Name         string // the writer's ordinal, such as "0.2"
+	Ref          string
+	Commit       string // the change, and
+	Base         string // the snapshot it was made on, its parent: [Repo.Diff] of both shows it
+	When         time.Time
+	Why          string // the reason for which it was not merged
+	Title        string // first line of the message it was collected with
+	Files        []FileStat
+	Left         string // folder with the files that were left out of it, "" if there are none
+}
+
+// Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
+// directory: it outlives the run. Where that name is taken by another change a number
+// follows it. Why is one line.
+func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref string, err error) {
+	if err := checkName("change", name); err != nil {
+		return "", fmt.Errorf("keep change: %w", err)
+	}
+	if err := r.begin(ctx); err != nil {
+		return "", fmt.Errorf("keep change %s: %w", name, err)
+	}
+	// A tag: the commit itself depends on nothing but its content, the time and the
+	// reason are of the keeping.
+	tag := fmt.Sprintf("object %s\ntype commit\ntag kept\ntagger skein <skein@localhost> %d +0000\n\n%s\n",
+		ch.Commit, time.Now().Unix(), strings.Join(strings.Fields(why), " "))
+	out, err := r.git.run(ctx, r.ours(), []byte(tag), "mktag")
+	if err != nil {
+		return "", fmt.Errorf("keep change %s: %w", name, err)
+	}
+	id := strings.TrimSpace(string(out))
+	for n := 1; ; n++ {
+		ref := r.id.ref("kept/" + name)
+		if n > 1 {
+			ref += fmt.Sprint("-", n)
+		}
+		old, err := r.git.line(ctx, r.ours(), "rev-parse", "-q", "--verify", ref+"^{commit}")
+		switch {
+		case err == nil && old == ch.Commit:
+			return ref, nil
+		case err == nil:
+			continue
+		case exitOf(err) == 1:
+			_, err = r.git.run(ctx, r.ours(), nil, "update-ref", ref, id, "")
+		}
+		if err != nil {
+			return "", fmt.Errorf("keep change %s: %w", name, err)
+		}
+		return ref, nil
+	}
+}
+
+// A NoRunError says that there is nothing of the run that was asked for.
+type NoRunError struct{ Run, What string }
+
+func (e *NoRunError) Error() string {
+	if e.Run == "" {
+		return "no run has " + e.What
+	}
+	return fmt.Sprintf("run %s has %s", e.Run, e.What)
+}
+
+// Hint says what to do next.
+func (e *NoRunError) Hint() string { return "skein worktrees list shows what there is" }
+
+// Kept lists what is kept in the repository, that of the newest run first, of one run in
+// the order of the writers. Run chooses one, by the id of its session or as
+// session/run; "" takes all. Anybody may call it at any time; it changes nothing.
+func (r *Repo) Kept(ctx context.Context, run string) ([]KeptChange, error) {
+	list, err := r.kept(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("list kept changes: %w", err)
+	}
+	return list, nil
+}
+
+func (r *Repo) kept(ctx context.Context, run string) ([]KeptChange, error) {
+	if ok, err := r.find(); !ok {
+		return nil, err
+	}
+	// A ref of an earlier version is on the commit itself.
+	refs, err := r.refs(ctx, "kept/", "%(if)%(*objectname)%(then)%(*objectname)%00%(*parent)%00%(*contents:subject)"+
+		"%(else)%(objectname)%00%(parent)%00%(contents:subject)%(end)%00%(creatordate:unix)%00%(contents:subject)")
+	if err != nil {
+		return nil, err
+	}
+	var list []KeptChange
+	newest := map[runID]int64{}
+	for _, ref := range refs {
+		if !ref.id.is(run) {
+			continue
+		}
+		k := KeptChange{
+			Session: ref.id.session, Run: ref.id.run, Name: ref.name, Ref: ref.id.ref("kept/" + ref.name),
+			Commit: ref.fields[0], Base: ref.fields[1], Title: ref.fields[2], Why: ref.fields[4],
+		}
+		seconds, err := strconv.ParseInt(ref.fields[3], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("date of %s: %w", k.Ref, err)
+		}
+		k.When = time.Unix(seconds, 0)
+		newest[ref.id] = max(newest[ref.id], seconds)
+		if k.Files, err = r.stat(ctx, k.Base, k.Commit); err != nil {
+			return nil, err
+		}
+		k.Left = r.leftOf(ref.id, k.Name)
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b KeptChange) int {
+		x, y := runID{a.Session, a.Run}, runID{b.Session, b.Run}
+		return cmp.Or(
+			cmp.Compare(newest[y], newest[x]), cmp.Compare(y.session, x.session), cmp.Compare(y.run, x.run), compareNames(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+// MergeKept merges a kept change three-way onto the user's tree as it is now and drops
+// its ref. A [ConflictError] or another error means that nothing was changed and the
+// ref stands; see [Tree.Apply]. [Repo.RunDiff] counts it to the run that it is of.
+func (r *Repo) MergeKept(ctx context.Context, k KeptChange) (Applied, error) {
+	id, err := k.id()
+	if err != nil {
+		return Applied{}, err
+	}
+	ctx, done := r.tree.guard(ctx)
+	defer done()
+	a, err := r.tree.apply(ctx, k.Base, k.Commit, id)
+	if err != nil {
+		return Applied{}, fmt.Errorf("merge kept change %s of %s: %w", k.Name, k.Session, err)
+	}
+	return a, r.Drop(ctx, k)
+}
+
+// Drop forgets a kept change: its ref goes, and with the last of a run that has ended
+// all refs that the run still had. The files that were left out of it stay.
+func (r *Repo) Drop(ctx context.Context, k KeptChange) error {
+	id, err := k.id()
+	if err != nil {
+		return err
+	}
+	if ok, err := r.find(); !ok {
+		return errors.Join(err, &NoRunError{k.Session, "nothing kept"})
+	}
+	if _, err = r.git.run(ctx, r.ours(), nil, "update-ref", "-d", k.Ref); err == nil {
+		err = r.release(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("drop kept change %s of %s: %w", k.Name, k.Session, err)
+	}
+	return nil
+}
+
+// id is the run of a kept change, whose fields anybody may have set.
+func (k KeptChange) id() (runID, error) {
+	id := runID{k.Session, k.Run}
+	if err := errors.Join(checkName("session", k.Session), checkName("run", k.Run), checkName("change", k.Name)); err != nil {
+		return id, err
+	}
+	if k.Ref != id.ref("kept/"+k.Name) {
+		return id, fmt.Errorf("%q is not the ref of a kept change", k.Ref)
+	}
+	return id, nil
+}
+
+// release removes what a run that has ended needs no more.
+func (r *Repo) release(ctx context.Context, id runID) error {
+	if id == r.id {
+		return nil // Close does
+	}
+	return r.locked(func() error {
+		lease, err := tryLock(filepath.Join(r.store, "runs", id.folder(), "lease"))
+		switch {
+		case errors.Is(err, errHeld):
+			return nil // it lives, and does so at its end
+		case err == nil:
+			defer lease.release()
+		case !missing(err):
+			return err
+		}
+		return r.end(ctx, id)
+	})
+}
+
+// leftOf is the folder with what was left out of a change of that name.
+func (r *Repo) leftOf(id runID, name string) string {
+	found, err := filepath.Glob(filepath.Join(r.cache, "left", "*@"+id.folder(), name))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[len(found)-1]
+}
+
+// compareNames compares ordinals by their numbers: 0.2 is before 0.10.
+func compareNames(a, b string) int {
+	x, y := strings.FieldsFunc(a, notDigit), strings.FieldsFunc(b, notDigit)
+	return cmp.Or(slices.CompareFunc(x, y, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	}), cmp.Compare(a, b))
+}
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
