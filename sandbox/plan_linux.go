@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,6 +33,9 @@ func planFor(p Policy) (plan, error) {
 	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(), Links: links(), Memory: layerSize}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
+	}
+	if spec.Filter, err = filter(runtime.GOARCH); err != nil {
+		return none, &noBox{err}
 	}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 

@@ -66,6 +66,9 @@ func becomeServer(control socket) error {
 	if err := dropPrivileges(spec); err != nil {
 		return err
 	}
+	if err := install(spec.Filter); err != nil {
+		return err
+	}
 	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe}, []string{})
 	return fmt.Errorf("start the init's second stage: %w", err)
 }

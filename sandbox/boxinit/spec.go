@@ -76,7 +76,8 @@ type Spec struct {
 	View   Raw    // where the workspace is
 	UID    int    // user of the commands, as on the host
 	GID    int
-	Switch bool // the init is root and must become UID
+	Switch bool   // the init is root and must become UID
+	Filter []byte // seccomp program for everything in the box, as the kernel reads it
 }
 
 // A Request starts a command or ends one.
