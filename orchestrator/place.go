@@ -72,7 +72,7 @@ func (r *run) open(s site, writable bool) (*place, error) {
 	case r.o.NoSandbox:
 		p.ws.NoExec = "a reader's commands need a box, and the sandbox is off: use read_file, glob and grep"
 	case r.noBox != nil && writable:
-		p.ws.NoExec = "no box on this system (" + r.noBox.Error() + "): commands need the user to allow --sandbox off; use the file tools"
+		p.ws.NoExec = r.noBox.Error() + ": commands need the user to allow --sandbox off; use the file tools"
 	case r.noBox != nil:
 		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
 	default:

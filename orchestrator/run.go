@@ -125,7 +125,7 @@ func (r *run) prepare(ctx context.Context) error {
 	case r.o.NoSandbox:
 		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
 	case r.noBox != nil:
-		r.notice("no box on this system: "+r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
+		r.notice(r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
 	}
 	switch {
 	case errors.Is(noRepo, worktree.ErrUnavailable):

@@ -58,7 +58,7 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}}
 	ready := b.expect(0)
 	if err := b.start(ctx, p.Init); err != nil {
-		return nil, &noBox{err}
+		return nil, &noBox{refusedBy(err)}
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -34,7 +34,9 @@ func (b *Box) Planted() []string { return nil }
 // Close does nothing.
 func (b *Box) Close() error { return nil }
 
-// Probe answers [ErrNoBox].
-func Probe(context.Context) error {
-	return &noBox{errors.New("not implemented for " + runtime.GOOS)}
+// Examine answers [ErrNoBox].
+func Examine(context.Context) (r Report, err error) {
+	return r.broken("a box", &noBox{errors.New("not implemented for " + runtime.GOOS)})
 }
+
+func answer(err error) string { return err.Error() }

@@ -53,6 +53,12 @@ func help(what string, args []string) error {
 			return err
 		}
 		return box.Close()
+	case "examine": // prints the report of the self-test
+		report, err := sandbox.Examine(ctx)
+		for _, s := range report.Steps {
+			fmt.Printf("%s: %v: %s\n", s.What, s.Held, s.Detail)
+		}
+		return err
 	case "grow": // writes a file that is larger than it may be
 		limit := syscall.Rlimit{Cur: 1024, Max: 1024}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,56 +17,67 @@ import (
 // probeFor bounds each of the two boxes of a self-test.
 const probeFor = 20 * time.Second
 
-// Probe is the self-test: it tries from inside a box what must fail there, a write, a new
+// Examine is the self-test: it tries from inside a box what must fail there, a write, a new
 // file, a chmod, a TCP and a UDP connection to the outside, and what must work, a change
-// of a writable workspace. nil means that boxes here hold what they promise; else the
-// error wraps [ErrNoBox] and says what went wrong.
-func Probe(ctx context.Context) error {
+// of a writable workspace. An error means that boxes here do not hold what they promise: it
+// wraps [ErrNoBox] and says what went wrong. The report then ends with that.
+func Examine(ctx context.Context) (r Report, err error) {
 	dir, err := os.MkdirTemp("", "skein-probe-")
 	if err != nil {
-		return fmt.Errorf("probe: %w", err)
+		return r, fmt.Errorf("probe: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	existing := filepath.Join(dir, "existing")
 	if err := os.WriteFile(existing, []byte("as it was\n"), 0o644); err != nil {
-		return fmt.Errorf("probe: %w", err)
+		return r, fmt.Errorf("probe: %w", err)
 	}
 	out, err := outsiders(ctx)
 	if err != nil {
-		return fmt.Errorf("probe: %w", err)
+		return r, fmt.Errorf("probe: %w", err)
 	}
 	defer out.close()
 	targets := boxinit.Targets{Existing: existing, New: filepath.Join(dir, "new"), TCP: out.tcpPort(), UDP: out.udpPort()}
 
 	tried, err := tryIn(ctx, Policy{Workspace: dir}, targets)
 	if err != nil {
-		return err
+		return r.broken("user namespaces", err)
 	}
-	if err := out.untouched(); err != nil {
-		return &noBox{err}
-	}
-	for _, t := range []struct{ what, why string }{
-		{"changed a file", tried.Write}, {"created a file", tried.Create}, {"changed a file's mode", tried.Chmod}, {"connected to the outside", tried.TCP},
+	r.add("user namespaces", "granted")
+	left := out.untouched()
+	for _, t := range []struct {
+		step, broken, why string
+		left              error
+	}{
+		{"reader changes a file", "changed a file", tried.Write, nil},
+		{"reader makes a file", "created a file", tried.Create, nil},
+		{"reader changes a mode", "changed a file's mode", tried.Chmod, nil},
+		{"reader connects by TCP", "connected to the outside", tried.TCP, left},
+		{"reader sends by UDP", "", cmp.Or(tried.UDP, "nothing arrived"), left},
 	} {
-		if t.why == "" {
-			return &noBox{errors.New("self-test: a command of a read-only box " + t.what)}
+		switch {
+		case t.why == "":
+			return r.broken(t.step, &noBox{errors.New("self-test: a command of a read-only box " + t.broken)})
+		case t.left != nil:
+			return r.broken(t.step, &noBox{t.left})
 		}
+		r.add(t.step, "refused: "+t.why)
 	}
 	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\n" {
-		return &noBox{errors.New("self-test: a file changed under a read-only box")}
+		return r.broken("reader changes a file", &noBox{errors.New("self-test: a file changed under a read-only box")})
 	}
 
-	tried, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets)
-	if err != nil {
-		return err
+	const works = "writer changes its files"
+	if tried, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets); err != nil {
+		return r.broken(works, err)
 	}
 	if why := tried.Write + tried.Create; why != "" {
-		return &noBox{errors.New("self-test: a writable workspace cannot be changed: " + why)}
+		return r.broken(works, &noBox{errors.New("self-test: a writable workspace cannot be changed: " + why)})
 	}
 	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\nprobe\n" {
-		return &noBox{errors.New("self-test: a change in a writable workspace is lost")}
+		return r.broken(works, &noBox{errors.New("self-test: a change in a writable workspace is lost")})
 	}
-	return nil
+	r.add(works, "works")
+	return r, nil
 }
 
 // tryIn tries the targets from inside a box of its own.

@@ -81,9 +81,24 @@ func TestOpenSaysWhyThereIsNoBox(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	open(t, sandbox.Policy{Workspace: t.TempDir()}) // or skip
+	dir := t.TempDir()
+	box := open(t, sandbox.Policy{Workspace: dir}) // or skip
 	if err := sandbox.Probe(t.Context()); err != nil {
 		t.Errorf("Probe = %v, want nil where a box can be opened", err)
+	}
+	report, err := sandbox.Examine(t.Context())
+	if err != nil || len(report.Steps) < 7 {
+		t.Errorf("Examine = %+v, %v, want all that was tried", report, err)
+	}
+	for _, s := range report.Steps {
+		if !s.Held || s.What == "" || s.Detail == "" {
+			t.Errorf("Examine tells %+v, want that it held, and how", s)
+		}
+	}
+	// In a box there is no other one.
+	out, exit := sh(t, box, helper+"=examine "+self(t, dir))
+	if want := "user namespaces: false: refused: no space left on device (user.max_user_namespaces is 0)\n"; exit != 1 || !strings.HasPrefix(out, want) {
+		t.Errorf("Examine in a box: exit %d, %q, want exit 1 and %q", exit, out, want)
 	}
 }
 

@@ -126,7 +126,7 @@ func (e *noBox) Unwrap() []error { return []error{ErrNoBox, e.cause} }
 
 // Hint says what a person can do about it.
 func (e *noBox) Hint() string {
-	return "allow unprivileged user namespaces on this system, or run commands without a box with --sandbox off"
+	return "see skein doctor; allow unprivileged user namespaces on this system, or run commands without a box with --sandbox off"
 }
 
 // ErrEnded is wrapped by the error for a box that was closed, or whose init was killed, as

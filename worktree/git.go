@@ -14,6 +14,7 @@ import (
 // git runs the git program. It knows no repository: each call says its [place].
 type git struct {
 	program string
+	version string
 	env     []string
 	fault   func(point string) error
 }

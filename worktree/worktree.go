@@ -215,6 +215,7 @@ func findGit(ctx context.Context, fault func(string) error) (*git, error) {
 	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
 		return nil, fmt.Errorf("%w: git %s found, %d.%d or newer needed", ErrUnavailable, version[0], oldest[0], oldest[1])
 	}
+	g.version = version[0]
 	return g, nil
 }
 

@@ -2,6 +2,7 @@ package boxinit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,9 @@ func probe(args []string, out io.Writer) int {
 func why(err error) string {
 	if err == nil {
 		return ""
+	}
+	if errno := unix.Errno(0); errors.As(err, &errno) {
+		return errno.Error() // what was tried is known
 	}
 	return err.Error()
 }

@@ -32,7 +32,7 @@ hands parts of it to subagents that work at the same time without getting in eac
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRun(), newDemo(), newModel(), newSandbox(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newDoctor(), newModel(), newSandbox(), newVersion())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err.Error(), "see "+c.CommandPath()+" --help")

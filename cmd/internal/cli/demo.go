@@ -4,7 +4,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"skein/cmd/internal/demo"
 	"skein/delegate"
@@ -46,7 +45,7 @@ func runDemo(c *cobra.Command, o demoOptions) error {
 	}
 	return demo.Run(c.Context(), demo.Options{
 		Out: c.OutOrStdout(), Err: c.ErrOrStderr(),
-		Colour: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Colour: colourful(os.Stdout),
 		Keep:   o.keep, Mode: mode, NoSandbox: o.sandbox == "off", Verbose: o.verbose,
 	})
 }

@@ -1,0 +1,107 @@
+// Package doctor finds out what this machine has of what a run needs: by trying, not by
+// reading version numbers.
+//
+// Non-goals: to change anything.
+package doctor
+
+import (
+	"context"
+	"errors"
+
+	"skein/sandbox"
+	"skein/worktree"
+)
+
+// A State is how things stand.
+type State string
+
+// The states. Only what a run cannot do without is Bad.
+const (
+	Good State = "ok"
+	Bad  State = "no"
+	Note State = "note" // worth knowing
+)
+
+// A Check is one thing that was looked at.
+type Check struct {
+	Section string `json:"section"`
+	What    string `json:"what"`
+	State   State  `json:"state"`
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint,omitempty"` // of a bad one: what to do
+}
+
+// A Report is all that was looked at, in order.
+type Report struct {
+	Good   bool    `json:"ok"`
+	Checks []Check `json:"checks"`
+}
+
+// Add adds a check. A bad one makes the report bad.
+func (r *Report) Add(section, what string, s State, detail string) {
+	r.Good = r.Good && s != Bad
+	r.Checks = append(r.Checks, Check{Section: section, What: what, State: s, Detail: detail})
+}
+
+// Fail adds a bad check, with the hint of its error if it has one.
+func (r *Report) Fail(section, what string, err error) {
+	r.Good = false
+	c := Check{Section: section, What: what, State: Bad, Detail: err.Error()}
+	if h := (interface{ Hint() string })(nil); errors.As(err, &h) {
+		c.Hint = h.Hint()
+	}
+	r.Checks = append(r.Checks, c)
+}
+
+// Hint says what to do about the first bad check that has a hint, "" if none has.
+func (r *Report) Hint() string {
+	for _, c := range r.Checks {
+		if c.Hint != "" {
+			return c.Hint
+		}
+	}
+	return ""
+}
+
+// Look adds what there is of git and of boxes, for a run in a folder.
+func (r *Report) Look(ctx context.Context, dir string) {
+	r.git(ctx, dir)
+	r.box(ctx)
+}
+
+func (r *Report) git(ctx context.Context, dir string) {
+	const section = "git"
+	path, version, err := worktree.Git(ctx)
+	if err != nil {
+		r.Fail(section, "program", err)
+		r.Checks[len(r.Checks)-1].Hint = "put git 2.38 or newer on PATH"
+		return
+	}
+	r.Add(section, "program", Good, version+" at "+path)
+	switch repo, err := worktree.Open(ctx, dir, worktree.Options{}); {
+	case err == nil:
+		r.Add(section, "this folder", Good, "in the repository at "+repo.Tree().Root)
+	case errors.Is(err, worktree.ErrUnavailable):
+		r.Add(section, "this folder", Note, "in no repository: writers work one after another in place")
+	default:
+		r.Fail(section, "this folder", err)
+	}
+}
+
+func (r *Report) box(ctx context.Context) {
+	const section = "box"
+	found, err := sandbox.Examine(ctx)
+	for _, s := range found.Steps {
+		if s.Held {
+			r.Add(section, s.What, Good, s.Detail)
+		}
+	}
+	switch broken := len(found.Steps) - 1; {
+	case err == nil:
+	case broken < 0 || found.Steps[broken].Held:
+		r.Fail(section, "self-test", err)
+	default:
+		r.Fail(section, found.Steps[broken].What, err)
+		r.Checks[len(r.Checks)-1].Detail = found.Steps[broken].Detail
+	}
+}
