@@ -97,7 +97,7 @@ func TestProbe(t *testing.T) {
 	}
 	// In a box there is no other one.
 	out, exit := sh(t, box, helper+"=examine "+self(t, dir))
-	if want := "user namespaces: false: refused: no space left on device (user.max_user_namespaces is 0)\n"; exit != 1 || !strings.HasPrefix(out, want) {
+	if want := "user namespaces: false: refused: operation not permitted (user.max_user_namespaces is 0)\n"; exit != 1 || !strings.HasPrefix(out, want) {
 		t.Errorf("Examine in a box: exit %d, %q, want exit 1 and %q", exit, out, want)
 	}
 }
