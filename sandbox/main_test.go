@@ -47,6 +47,10 @@ func help(what string, args []string) error {
 		}
 		_, err = conn.Write([]byte("hello"))
 		return errors.Join(err, conn.Close())
+	case "nothing":
+		return nil
+	case "try":
+		return try(args)
 	case "open": // opens a box and says why not
 		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0]})
 		if err != nil {

@@ -10,6 +10,9 @@ import (
 
 const nobody = 65534
 
+// placeForNobody names a folder outside of /tmp in which nobody may make others.
+const placeForNobody = "SANDBOX_TEST_PLACE"
+
 // asNobody runs this test binary again as the user nobody, in a folder of its own.
 func asNobody(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "sandbox-nobody-")
@@ -32,7 +35,11 @@ func asNobody(t *testing.T) {
 			cmd.Env = append(cmd.Env, e)
 		}
 	}
-	cmd.Env = append(cmd.Env, "HOME="+dir, "TMPDIR="+dir)
+	shown := shownFolder(t)
+	if err := os.Chown(shown, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "HOME="+dir, "TMPDIR="+dir, placeForNobody+"="+shown)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("the suite as nobody: %v\n%s", err, out)
