@@ -30,6 +30,7 @@ const (
 type Box struct {
 	policy Policy // checked
 	plan   plan
+	held   Held
 	view   *os.File // handle of the workspace as the box shows it
 	init   *exec.Cmd
 	stderr bytes.Buffer  // of the init; to be read after gone
@@ -63,7 +64,7 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err = b.send(plan.spec); err == nil {
-		_, err = b.await(limited, ready)
+		err = b.built(limited, ready)
 	}
 	if err == nil {
 		// Now: once commands run, they could move what lies on the way.
@@ -81,6 +82,21 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	}
 	return nil, &noBox{err}
 }
+
+// built waits for the init to say that the box is there.
+func (b *Box) built(ctx context.Context, ready <-chan boxinit.Reply) error {
+	r, err := b.await(ctx, ready)
+	if err == nil && r.Held == nil {
+		err = errors.New("the init does not say what holds the box")
+	}
+	if err == nil {
+		b.held = Held{Tier: "namespaces", Landlock: r.Held.Landlock, Seccomp: true}
+	}
+	return err
+}
+
+// Held tells what holds the box. It may be called at any time.
+func (b *Box) Held() Held { return b.held }
 
 // start starts the init and what listens to it.
 func (b *Box) start(ctx context.Context, program string) error {

@@ -28,6 +28,9 @@ func (b *Box) Root() string { return "" }
 // Files is never reached.
 func (b *Box) Files() (*Files, error) { return nil, ErrNoBox }
 
+// Held tells of nothing.
+func (b *Box) Held() Held { return Held{} }
+
 // Planted lists nothing.
 func (b *Box) Planted() []string { return nil }
 

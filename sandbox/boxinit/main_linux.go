@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -21,7 +22,7 @@ func Main() {
 	case ArgSetup:
 		setup()
 	case argServe:
-		serve(socket(ControlFD))
+		serve(socket(ControlFD), os.Args[2:])
 	case ArgProbe:
 		os.Exit(probe(os.Args[2:], os.Stdout))
 	}
@@ -66,10 +67,18 @@ func becomeServer(control socket) error {
 	if err := dropPrivileges(spec); err != nil {
 		return err
 	}
+	var held Held
+	if held.Landlock, err = confine(spec); err != nil {
+		return err
+	}
 	if err := install(spec.Filter); err != nil {
 		return err
 	}
-	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe}, []string{})
+	text, err := json.Marshal(held)
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe, string(text)}, []string{})
 	return fmt.Errorf("start the init's second stage: %w", err)
 }
 

@@ -1,10 +1,12 @@
 package boxinit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +35,16 @@ type message struct {
 	fds []int
 }
 
-// serve runs commands until the control socket closes, and does not return.
-func serve(control socket) {
+// serve runs commands until the control socket closes, and does not return. Stage one says
+// in args what holds the box.
+func serve(control socket, args []string) {
 	unix.CloseOnExec(int(control))
-	// Commands run as the same user: they must not look into the init.
-	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	var held Held
+	err := json.Unmarshal([]byte(strings.Join(args, "")), &held)
+	if err == nil {
+		// Commands run as the same user: they must not look into the init.
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
 	// A handler for every signal: a command that sends one to pid 1 changes nothing.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals)
@@ -52,7 +59,7 @@ func serve(control socket) {
 		_ = control.send(failure(0, err))
 		unix.Exit(1)
 	}
-	s.reply(Reply{})
+	s.reply(Reply{Held: &held})
 
 	requests := make(chan message)
 	go receive(control, requests) // ends with the process

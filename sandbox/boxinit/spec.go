@@ -97,4 +97,10 @@ type Reply struct {
 	Exit  int    // exit code, 128 + signal when killed by one
 	Error string // why nothing was started; "" when it was
 	Errno int    // the kernel's answer behind Error; 0 = none
+	Held  *Held  // in the first reply
+}
+
+// Held is what stage one could put on the box; what it had to is not told.
+type Held struct {
+	Landlock int // version; 0 = none
 }
