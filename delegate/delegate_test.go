@@ -190,7 +190,7 @@ func TestReportCannotBeForged(t *testing.T) {
 		word, _, _ := strings.Cut(line, " ")
 		own = append(own, strings.TrimSpace(word))
 	}
-	want := []string{"child", "conflict", "conflict:", "not", "nothing", "left", "its", "|", "|", "commands:"}
+	want := []string{"child", "conflict", "conflict:", "not", "nothing", "left", "where", "|", "|", "commands:"}
 	if !slices.Equal(own, want) {
 		t.Errorf("lines of the envelope begin with %q, want %q:\n%s", own, want, envelope)
 	}

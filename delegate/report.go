@@ -34,7 +34,7 @@ type Report struct {
 	Files          []string // that it changed
 	Added, Removed int      // lines
 	Conflicts      []string // path and kind, one line each
-	Hunks          string   // the child's diff of the conflicting files
+	Hunks          string   // where it conflicts
 	Left           []string // changed files that were not taken, with the reason
 	Why            string   // it was not merged, in words like those of Cause
 
@@ -101,7 +101,7 @@ func (r Report) change(b *strings.Builder) {
 		fmt.Fprintf(b, "left out: %s\n", tools.Show(l))
 	}
 	if r.Hunks != "" {
-		b.WriteString("its diff of the conflicting files:\n")
+		b.WriteString("where it conflicts:\n")
 		for line := range strings.Lines(cut(r.Hunks)) {
 			b.WriteString("| " + plain(strings.TrimRight(line, "\r\n")) + "\n")
 		}
@@ -175,7 +175,7 @@ func shown(names []string) []string {
 	return safe
 }
 
-// hunkBytes is how much of a diff a report carries.
+// hunkBytes is how much of that a report carries.
 const hunkBytes = 4000
 
 // cut shortens a diff at a line's end.

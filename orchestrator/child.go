@@ -46,7 +46,10 @@ type base struct {
 	done bool
 	snap worktree.Snapshot
 	err  error
-	onto string // touched while settling only
+
+	// Touched while settling only.
+	onto    string
+	stopped string // whose conflict ended the merges; see [Stop]
 }
 
 func (b *batch) snapshot(ctx context.Context) (worktree.Snapshot, error) {

@@ -212,8 +212,8 @@ func TestConflictsAreNotAskedAbout(t *testing.T) {
 		t.Errorf("asked %+v, want about 0.1 only", a.asked)
 	}
 	s := r.settled()
-	if s[1].Change != delegate.Conflict || !strings.Contains(s[1].Report, "| +TWO") {
-		t.Errorf("second report = %q, want a conflict with the child's own diff", s[1].Report)
+	if s[1].Change != delegate.Conflict || !strings.Contains(s[1].Report, "| <<<<<<< the-changes-before-it\n| ONE\n| =======\n| TWO\n") {
+		t.Errorf("second report = %q, want a conflict that shows both sides", s[1].Report)
 	}
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	MaxTokens int          // limit of one reply [8192]
 	Largest   int          // tokens that the model can write in one reply; 0 if that is not known
 
+	OnConflict OnConflict // what becomes of changes after one that does not merge [report]
+
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]
 	Asker  gate.Asker    // nil: nobody can be asked
@@ -57,6 +59,16 @@ type Options struct {
 	Watch   func(journal.Event) // told of every event, in journal order, one at a time
 }
 
+// OnConflict says what happens when a writer's change does not merge. The change itself is
+// kept and its parent told, always.
+type OnConflict string
+
+// What may happen.
+const (
+	Report OnConflict = "report" // later writers of the batch go on without it
+	Stop   OnConflict = "stop"   // all later changes of the batch are kept, too
+)
+
 // An Outcome is how a run ended.
 type Outcome struct {
 	Stop    agent.Stop // why it ended
@@ -72,6 +84,7 @@ func (o Options) withDefaults() Options {
 	defaults(&o.MaxTokens, 8192)
 	defaults(&o.Mode, delegate.TaskOnly)
 	defaults(&o.Access, gate.Confirm)
+	defaults(&o.OnConflict, Report)
 	defaults(&o.Jobs, 8)
 	defaults(&o.MaxDepth, 1)
 	defaults(&o.MaxChildren, 64)

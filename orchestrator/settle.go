@@ -139,6 +139,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	switch outside := c.change.Outside(b.place.tree.Prefix); {
 	case ctx.Err() != nil:
 		return keep("the run was ended before", "")
+	case b.base.stopped != "":
+		return keep("the conflict of "+b.base.stopped+" stopped the merges", "")
 	case c.out.Stop != agent.Completed:
 		return keep("the subagent did not finish", rep.Detail)
 	case len(outside) > 0:
@@ -172,17 +174,30 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	return nil
 }
 
-// conflict reports a change that does not merge, with the child's own diff of the files.
+// conflict reports a change that does not merge, with what shows it.
 func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, e *worktree.ConflictError, why string) error {
 	rep.Change, rep.Why = delegate.Conflict, why
+	if b.run.o.OnConflict == Stop {
+		b.base.stopped = c.name
+		rep.Why += "; no later change is merged"
+	}
+	var shown strings.Builder
 	var paths []string
 	for _, k := range e.Conflicts {
 		rep.Conflicts = append(rep.Conflicts, k.Path+" ("+k.Kind+")")
-		paths = append(paths, k.Path)
+		if k.Text == "" || !strings.HasPrefix(k.Text, "@@") {
+			paths = append(paths, k.Path) // no place in a file: what the child did to it tells more
+		}
+		if k.Text != "" {
+			fmt.Fprintf(&shown, "--- %s\n%s\n", k.Path, strings.TrimSuffix(k.Text, "\n"))
+		}
 	}
-	if diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit, paths...); err == nil {
-		rep.Hunks = diff
+	if len(paths) > 0 {
+		if diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit, paths...); err == nil {
+			shown.WriteString(diff)
+		}
 	}
+	rep.Hunks = shown.String()
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Appli
 		return Applied{}, err
 	}
 	defer now.drop()
-	tree, err := r.mergeTree(ctx, now.commit, merged)
+	tree, err := r.mergeTree(ctx, base, now.commit, merged, labels{"the-tree-as-it-is", "the-change"})
 	if err != nil {
 		return Applied{}, err
 	}
@@ -133,7 +133,7 @@ func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []
 	var found []Conflict
 	for _, name := range fields(out) {
 		if slices.ContainsFunc(changes, func(c change) bool { return c.path == name }) {
-			found = append(found, Conflict{name, KindMeanwhile})
+			found = append(found, Conflict{Path: name, Kind: KindMeanwhile})
 		}
 	}
 	if err := conflict(found); err != nil {

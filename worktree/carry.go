@@ -62,7 +62,7 @@ func (l *ledger) replace(i int, e *entry) error {
 		}
 	}
 	if !plainFolders(string(l.Root), path.Dir(name)) {
-		return conflict([]Conflict{{name, KindMeanwhile}})
+		return one(name, KindMeanwhile)
 	}
 	if err := e.still(l.file(e), e.Old); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (l *ledger) replace(i int, e *entry) error {
 		removeEmpty(l.file(e)) // a folder whose files were all deleted
 		err := put(l.fresh(e), l.file(e), l.sibling(i), true)
 		if errors.Is(err, fs.ErrExist) {
-			return conflict([]Conflict{{name, KindInTheWay}})
+			return one(name, KindInTheWay)
 		}
 		return err
 	default:
@@ -102,7 +102,7 @@ func (l *ledger) exchange(i int, e *entry) error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return put(from, file, l.sibling(i), false)
 	case errors.Is(err, fs.ErrNotExist):
-		return conflict([]Conflict{{string(e.Path), KindMeanwhile}})
+		return one(string(e.Path), KindMeanwhile)
 	case err != nil:
 		return err
 	}
@@ -110,7 +110,7 @@ func (l *ledger) exchange(i int, e *entry) error {
 		return err
 	}
 	if err := e.still(from, e.Old); err != nil {
-		return errors.Join(conflict([]Conflict{{string(e.Path), KindMeanwhile}}), swap(from, file))
+		return errors.Join(one(string(e.Path), KindMeanwhile), swap(from, file))
 	}
 	if from == l.sibling(i) {
 		return os.Remove(from)
@@ -125,7 +125,7 @@ func (l *ledger) takeAway(i int, e *entry) error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return os.Remove(file)
 	case errors.Is(err, fs.ErrNotExist):
-		return conflict([]Conflict{{string(e.Path), KindMeanwhile}})
+		return one(string(e.Path), KindMeanwhile)
 	case err != nil:
 		return err
 	}
@@ -133,7 +133,7 @@ func (l *ledger) takeAway(i int, e *entry) error {
 		return err
 	}
 	if err := e.still(to, e.Old); err != nil {
-		return errors.Join(conflict([]Conflict{{string(e.Path), KindMeanwhile}}), renameNew(to, file))
+		return errors.Join(one(string(e.Path), KindMeanwhile), renameNew(to, file))
 	}
 	return os.Remove(to)
 }

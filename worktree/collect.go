@@ -10,6 +10,7 @@ import (
 
 // A Change is what a writer did to its copy, as a commit whose parent is the snapshot.
 type Change struct {
+	Name         string // of the copy
 	Base, Commit string
 	Files        []FileStat
 	Left         []Left // files that were not taken: the change is not whole
@@ -56,7 +57,7 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 		return Change{}, err
 	}
 	defer f.drop()
-	ch := Change{Base: c.Base.Commit, Commit: f.commit}
+	ch := Change{Name: c.Name, Base: c.Base.Commit, Commit: f.commit}
 	for _, l := range f.left {
 		if l.Reason != LeftSubmodule { // the parent's, and never in a copy
 			ch.Left = append(ch.Left, l)

@@ -17,6 +17,7 @@ type settings struct {
 	core        []string // lines of the section core
 	ignore      string   // core.excludesFile
 	attributes  string   // core.attributesFile
+	ignoreCase  bool     // core.ignoreCase: the file system takes a for A
 }
 
 // settings reads them, once for a run. A failure is not remembered: it may be the end of
@@ -55,6 +56,9 @@ func (r *Repo) readSettings(ctx context.Context) (settings, error) {
 		case "core.attributesfile":
 			s.attributes = value
 		default:
+			if key == "core.ignorecase" {
+				s.ignoreCase = slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(value))
+			}
 			s.core = append(s.core, strings.TrimPrefix(key, "core.")+" = "+quoteConfig(value))
 		}
 	}

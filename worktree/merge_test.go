@@ -1,9 +1,11 @@
 package worktree_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +63,54 @@ func TestMergeConflictKinds(t *testing.T) {
 			func(l *lab, dir string) { l.write(dir, "new\n\"\xff", "two\n") },
 			[]string{"new\n\"\xff: add/add"},
 		}, {
+			"rename against edit", func(l *lab, dir string) { l.move(dir, "long", "moved"); l.append(dir, "moved", "one\n") },
+			func(l *lab, dir string) { l.append(dir, "long", "two\n") },
+			[]string{"moved: rename/edit"},
+		}, {
+			"edit against rename", func(l *lab, dir string) { l.append(dir, "long", "one\n") },
+			func(l *lab, dir string) { l.move(dir, "long", "moved"); l.append(dir, "moved", "two\n") },
+			[]string{"moved: rename/edit"},
+		}, {
+			"both rename", func(l *lab, dir string) { l.move(dir, "long", "x") },
+			func(l *lab, dir string) { l.move(dir, "long", "y") },
+			[]string{"long: rename/rename", "x: rename/rename", "y: rename/rename"},
+		}, {
+			"rename against delete", func(l *lab, dir string) { l.move(dir, "long", "moved"); l.append(dir, "moved", "one\n") },
+			func(l *lab, dir string) { l.remove(dir, "long") },
+			[]string{"moved: rename/delete"},
+		}, {
+			"new file in a renamed folder", func(l *lab, dir string) { l.move(dir, "dir", "other") },
+			func(l *lab, dir string) { l.write(dir, "dir/new", "new\n") },
+			[]string{"other/new: directory rename"},
+		}, {
+			"new file in a folder split up", func(l *lab, dir string) { l.move(dir, "dir/x", "one/x"); l.move(dir, "dir/y", "two/y") },
+			func(l *lab, dir string) { l.write(dir, "dir/new", "new\n") },
+			[]string{"dir: directory rename"},
+		}, {
+			"edits in a renamed folder are none", func(l *lab, dir string) { l.move(dir, "dir", "other") },
+			func(l *lab, dir string) { l.append(dir, "dir/x", "two\n") },
+			nil,
+		}, {
+			"file against folder", func(l *lab, dir string) { l.write(dir, "new", "one\n") },
+			func(l *lab, dir string) { l.write(dir, "new/x", "two\n") },
+			[]string{"new: file/directory"},
+		}, {
+			"folder against file", func(l *lab, dir string) { l.write(dir, "new/x", "one\n") },
+			func(l *lab, dir string) { l.write(dir, "new", "two\n") },
+			[]string{"new: file/directory"},
+		}, {
+			"file against link", func(l *lab, dir string) { l.write(dir, "new", "one\n") },
+			func(l *lab, dir string) { l.link(dir, "new", "two") },
+			[]string{"new: symlink"},
+		}, {
+			"edit against link", func(l *lab, dir string) { l.write(dir, "text", "1\none\n3\n") },
+			func(l *lab, dir string) { l.link(dir, "text", "link") },
+			[]string{"text: symlink"},
+		}, {
+			"edit and mode are none", func(l *lab, dir string) { l.write(dir, "text", "1\none\n3\n") },
+			func(l *lab, dir string) { l.check(os.Chmod(dir+"/text", 0o755)) },
+			nil,
+		}, {
 			"same edit is none", func(l *lab, dir string) { l.write(dir, "text", "same\n") },
 			func(l *lab, dir string) { l.write(dir, "text", "same\n"); l.remove(dir, "binary") },
 			nil,
@@ -71,6 +121,9 @@ func TestMergeConflictKinds(t *testing.T) {
 			l.write(l.root, "text", "1\n2\n3\n")
 			l.write(l.root, "binary", "\x00")
 			l.link(l.root, "link", "text")
+			for _, name := range []string{"long", "dir/x", "dir/y"} {
+				l.write(l.root, name, strings.Repeat(name+"\n", 30))
+			}
 			l.commit()
 			r := l.open(worktree.Options{})
 			s := l.snapshot(r.Tree())
@@ -87,6 +140,96 @@ func TestMergeConflictKinds(t *testing.T) {
 			}
 			l.close(r)
 		})
+	}
+}
+
+func (l *lab) move(dir, from, to string) {
+	l.Helper()
+	l.check(os.MkdirAll(filepath.Dir(dir+"/"+to), 0o755))
+	l.check(os.Rename(dir+"/"+from, dir+"/"+to))
+}
+
+func (l *lab) append(dir, name, text string) {
+	l.Helper()
+	old, err := os.ReadFile(dir + "/" + name)
+	l.check(err)
+	l.write(dir, name, string(old)+text)
+}
+
+func TestConflictsAreShown(t *testing.T) {
+	l := newLab(t)
+	var lines []string
+	for i := range 30 {
+		lines = append(lines, fmt.Sprintln(i))
+	}
+	l.write(l.root, "text", strings.Join(lines, ""))
+	l.write(l.root, "gone", "gone\n")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	edit := func(word string) func(string) {
+		return func(dir string) {
+			mine := slices.Clone(lines)
+			mine[10], mine[16], mine[25] = word+" 10\n", word+" 16\n", word+" 25\n"
+			l.write(dir, "text", strings.Join(mine, ""))
+			l.write(dir, "new", word)
+		}
+	}
+	one := l.change(r, s, "0.1", func(dir string) { edit("one")(dir); l.remove(dir, "gone") })
+	two := l.change(r, s, "0.2", func(dir string) { edit("two")(dir); l.write(dir, "gone", "still here\n") })
+	onto := l.merge(r, s.Commit, one)
+	_, err := r.Merge(t.Context(), onto, two)
+	var e *worktree.ConflictError
+	if !errors.As(err, &e) || len(e.Conflicts) != 3 {
+		t.Fatalf("Merge = %v, want 3 conflicts", err)
+	}
+	const sides = "<<<<<<< the-changes-before-it\none %[1]d\n=======\ntwo %[1]d\n>>>>>>> 0.2\n"
+	want := []string{
+		"CONFLICT (modify/delete): gone deleted in the-changes-before-it and modified in 0.2.  Version 0.2 of gone left in tree.",
+		"@@ line 1 @@\n<<<<<<< the-changes-before-it\none\n=======\ntwo\n>>>>>>> 0.2\n",
+		"@@ line 8 @@\n7\n8\n9\n" + fmt.Sprintf(sides, 10) + "11\n12\n13\n14\n15\n" + fmt.Sprintf(sides, 16) + "17\n18\n19\n" +
+			"@@ line 31 @@\n22\n23\n24\n" + fmt.Sprintf(sides, 25) + "26\n27\n28\n",
+	}
+	for i, c := range e.Conflicts {
+		if c.Text != want[i] {
+			t.Errorf("%s shows %q, want %q", c.Path, c.Text, want[i])
+		}
+	}
+
+	// Somebody can solve it in a copy, also when the user's repository was cleaned.
+	l.git("reflog", "expire", "--expire=now", "--all")
+	l.git("gc", "-q", "--prune=now")
+	c := l.copy(r, worktree.Snapshot{Commit: e.Marked}, "0.2.solve")
+	if got := l.files(c.Root)["text"]; !strings.Contains(got, ">>>>>>> 0.2") {
+		t.Errorf("copy of the marked files has %s, want markers", got)
+	}
+	edit("both")(c.Root)
+	solved := l.collect(c)
+	l.drop(c)
+	if got := l.merge(r, e.Marked, solved); got == "" {
+		t.Error("the solved files do not merge")
+	}
+	l.close(r)
+}
+
+func TestNamesThatDifferOnlyInCaseConflict(t *testing.T) {
+	for _, ignore := range []string{"true", "false"} {
+		l := newLab(t)
+		l.commitOne()
+		l.git("config", "core.ignoreCase", ignore)
+		r := l.open(worktree.Options{})
+		s := l.snapshot(r.Tree())
+		one := l.change(r, s, "0.1", func(dir string) { l.write(dir, "new/Readme", "one\n") })
+		two := l.change(r, s, "0.2", func(dir string) { l.write(dir, "new/README", "two\n") })
+		_, err := r.Merge(t.Context(), l.merge(r, s.Commit, one), two)
+		if ignore == "false" {
+			if err != nil {
+				t.Errorf("Merge = %v, want no error where case counts", err)
+			}
+		} else if got, want := conflicts(t, err), []string{"new/README: case", "new/Readme: case"}; !slices.Equal(got, want) {
+			t.Errorf("Merge conflicts = %q, want %q", got, want)
+		}
+		l.close(r)
 	}
 }
 

@@ -23,7 +23,7 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 	for _, c := range changes {
 		e := &entry{Path: bytePath(c.path), mode: c.new}
 		if c.old == "160000" || c.new == "160000" {
-			found = append(found, Conflict{c.path, KindSubmodule})
+			found = append(found, Conflict{Path: c.path, Kind: KindSubmodule})
 			continue
 		}
 		if !safePath(c.path) {
@@ -31,7 +31,7 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 		}
 		folders, free := t.way(c.path, gone)
 		if !free {
-			found = append(found, Conflict{c.path, KindInTheWay})
+			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
 			continue
 		}
 		var err error
@@ -40,13 +40,13 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 		}
 		switch {
 		case c.old == absent && err == nil && e.Old.Type != "":
-			found = append(found, Conflict{c.path, KindInTheWay})
+			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
 		case c.old == absent && err != nil && !t.empties(c.path, gone):
-			found = append(found, Conflict{c.path, KindInTheWay})
+			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
 		case c.old != absent && slices.Contains(now.sparse, c.path):
-			found = append(found, Conflict{c.path, KindSparse})
+			found = append(found, Conflict{Path: c.path, Kind: KindSparse})
 		case c.old != absent && (err != nil || e.Old.Type == ""):
-			found = append(found, Conflict{c.path, KindMeanwhile})
+			found = append(found, Conflict{Path: c.path, Kind: KindMeanwhile})
 		}
 		if c.new != absent {
 			l.addFolders(folders)

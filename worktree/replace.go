@@ -65,7 +65,7 @@ func (e *entry) still(path string, want state) error {
 		return err
 	}
 	if got.Type != want.Type || got.Sum != want.Sum || got.Perm&0o100 != want.Perm&0o100 {
-		return conflict([]Conflict{{string(e.Path), KindMeanwhile}})
+		return one(string(e.Path), KindMeanwhile)
 	}
 	return nil
 }

@@ -22,16 +22,16 @@ func writeHelp(out io.Writer, c *cobra.Command) {
 	if about == "" {
 		about = c.Short + "."
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", about)
+	fmt.Fprintf(&b, "%s\n\nUsage:", about)
 	if c.HasSubCommands() {
-		fmt.Fprintf(&b, "  %s COMMAND [flags]\n\nCommands:\n", c.CommandPath())
+		fmt.Fprintf(&b, " %s COMMAND [flags]\n\nCommands:\n", c.CommandPath())
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() {
 				fmt.Fprintf(&b, "  %-9s %s\n", sub.Name(), sub.Short)
 			}
 		}
 	} else {
-		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+		fmt.Fprintf(&b, " %s\n", c.UseLine())
 		for _, set := range groups(c) {
 			fmt.Fprintf(&b, "\n%s:\n%s", set.Name(), set.FlagUsages())
 		}

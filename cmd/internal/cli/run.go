@@ -29,6 +29,7 @@ type runOptions struct {
 	delegate string
 	access   string
 	sandbox  string
+	conflict string
 	tools    string
 	json     bool
 	verbose  bool
@@ -76,6 +77,7 @@ func newRun() *cobra.Command {
 	group(c, "Subagents", func(f *pflag.FlagSet) {
 		choiceVar(f, &o.delegate, "delegate", string(delegate.TaskOnly), "what a subagent is told of the conversation", modeWords()...)
 		f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
+		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
 		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
 		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
 		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
@@ -208,7 +210,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		mode = delegate.Off
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer,
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict),
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,

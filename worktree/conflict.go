@@ -1,0 +1,303 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kinds of a [Conflict].
+const (
+	KindContent         = "content"
+	KindAddAdd          = "add/add"
+	KindModifyDelete    = "modify/delete"
+	KindRenameEdit      = "rename/edit"
+	KindRenameRename    = "rename/rename"
+	KindRenameDelete    = "rename/delete"
+	KindDirectoryRename = "directory rename"
+	KindFileDirectory   = "file/directory"
+	KindBinary          = "binary"
+	KindMode            = "mode"
+	KindSymlink         = "symlink"
+	KindSubmodule       = "submodule"
+	KindCase            = "case"       // two names that this file system does not tell apart
+	KindInTheWay        = "in the way" // something untracked or ignored stands there
+	KindMeanwhile       = "edited meanwhile"
+	KindSparse          = "not checked out"
+)
+
+// A Conflict is one file that does not merge.
+type Conflict struct {
+	Path, Kind string
+
+	// Text shows it: the places with both sides between markers, for a file that has
+	// them, else what git says. "" for what is about the tree and not about a merge.
+	Text string
+}
+
+// A ConflictError reports a change that does not merge or cannot be applied. Nothing
+// of it was.
+type ConflictError struct {
+	Conflicts []Conflict // never empty, sorted by path
+
+	// Marked is a commit on top of what was merged onto, whose files hold the merge with
+	// markers where it conflicts: somebody can solve it in a copy of it, see [Repo.Copy].
+	// It lives as long as the run. "" where the conflict is not one of a merge.
+	Marked string
+}
+
+func (e *ConflictError) Error() string {
+	first := e.Conflicts[0]
+	return fmt.Sprintf("%d conflicting paths, first %s (%s)", len(e.Conflicts), first.Path, first.Kind)
+}
+
+// Hint says what to do next.
+func (e *ConflictError) Hint() string {
+	return "nothing of this change was taken; make the change again on top of the present files, or merge the kept change by hand"
+}
+
+// conflict makes the error of a list, nil for an empty one.
+func conflict(list []Conflict) error {
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b Conflict) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
+	})
+	list = slices.CompactFunc(list, func(a, b Conflict) bool { return a.Path == b.Path && a.Kind == b.Kind })
+	return &ConflictError{Conflicts: list}
+}
+
+// one is the error of a single conflict about the tree.
+func one(path, kind string) error { return conflict([]Conflict{{Path: path, Kind: kind}}) }
+
+// labels name the two sides of a merge in markers and messages. They are names of refs.
+type labels struct{ ours, theirs string }
+
+// explain does a merge that conflicts once more, with readable names for its sides, and
+// makes the error that tells all of it. Git takes the names from its arguments: a git
+// directory for this one call has them as branches.
+func (r *Repo) explain(ctx context.Context, base, ours, theirs string, by labels) error {
+	dir := r.next("names")
+	defer func() { _ = os.RemoveAll(dir) }()
+	err := makeGitDir(dir, map[string]string{
+		"HEAD": "ref: refs/heads/none\n", "config": coreConfig(r.format, "bare = true"),
+		"packed-refs":             ours + " refs/heads/" + by.ours + "\n" + theirs + " refs/heads/" + by.theirs + "\n",
+		"objects/info/alternates": quoteAlternate(r.objects()) + "\n",
+		"shallow":                 r.text("shallow"),
+	})
+	if err != nil {
+		return err
+	}
+	at := place{dir: dir, gitDir: dir, objects: r.objects()}
+	out, err := r.git.run(ctx, at, nil, "merge-tree", "--write-tree", "-z", "--messages", by.ours, by.theirs)
+	if exitOf(err) != 1 {
+		return errors.Join(err, errors.New("git merge-tree: does not conflict a second time"))
+	}
+	m, err := parseMerge(string(out))
+	if err != nil {
+		return fmt.Errorf("git merge-tree: %w", err)
+	}
+	list, err := r.conflicts(ctx, m, base, by)
+	if err != nil {
+		return err
+	}
+	e := &ConflictError{}
+	if err := conflict(list); !errors.As(err, &e) {
+		return fmt.Errorf("git merge-tree: conflict without a path: %q", out)
+	}
+	if e.Marked, err = r.commit(ctx, m.tree, "conflicts\n", ours); err != nil {
+		return err
+	}
+	if err := r.pack(ctx, e.Marked, ours, theirs); err != nil {
+		return err
+	}
+	return e
+}
+
+// conflicts names and shows what a merge says.
+func (r *Repo) conflicts(ctx context.Context, m merging, base string, by labels) ([]Conflict, error) {
+	var list []Conflict
+	seen := map[string]bool{}
+	for _, path := range m.paths() {
+		word := m.words[path]
+		kind := m.sides[path].kind(word)
+		if kind == KindContent {
+			if known, err := r.git.run(ctx, r.ours(), nil, "--literal-pathspecs", "ls-tree", "-z", base, "--", path); err != nil {
+				return nil, err
+			} else if len(known) == 0 {
+				kind = KindRenameEdit // git lists the base's side under the new name
+			}
+		}
+		c := Conflict{Path: by.plain(path), Kind: kind, Text: m.texts[path]}
+		if kind == KindContent || kind == KindAddAdd || kind == KindRenameEdit {
+			blob, err := r.git.run(ctx, r.ours(), nil, "cat-file", "blob", m.tree+":"+path)
+			if err != nil {
+				return nil, err
+			}
+			if text := hunks(string(blob), by); text != "" {
+				c.Text = text
+			}
+		}
+		seen[path] = true
+		list = append(list, c)
+	}
+	if len(list) == 0 { // a conflict about no file, such as a split of a renamed folder
+		for path, word := range m.words {
+			list = append(list, Conflict{Path: path, Kind: (&sides{}).kind(word), Text: m.texts[path]})
+		}
+	}
+	return list, nil
+}
+
+// plain is the path of a file that git moved aside, path~label, as it was.
+func (by labels) plain(path string) string {
+	for _, label := range []string{by.ours, by.theirs} {
+		if i := strings.LastIndex(path, "~"+label); i > 0 && numbered.MatchString(path[i+1+len(label):]) {
+			return path[:i]
+		}
+	}
+	return path
+}
+
+var numbered = regexp.MustCompile(`^(_\d+)?$`)
+
+// hunkBytes is how much is shown of one file.
+const hunkBytes = 16 << 10
+
+// hunks cuts the places between markers out of a file, with the lines around them.
+func hunks(text string, by labels) string {
+	const around = 3
+	lines := strings.SplitAfter(text, "\n")
+	begins := func(i int) bool { return marks(lines[i], "<<<<<<< ", by.ours) }
+	var b strings.Builder
+	shown := 0
+	for i := 0; i < len(lines) && b.Len() < hunkBytes; i++ {
+		if !begins(i) {
+			continue
+		}
+		end := i
+		for end < len(lines)-1 && !marks(lines[end], ">>>>>>> ", by.theirs) {
+			end++
+		}
+		from := max(shown, i-around)
+		if from > shown || shown == 0 {
+			fmt.Fprintf(&b, "@@ line %d @@\n", from+1)
+		}
+		shown = min(end+1+around, len(lines))
+		for j := i + 1; j < shown; j++ { // the next one tells of its own surroundings
+			if j > end && begins(j) {
+				shown = j
+			}
+		}
+		b.WriteString(strings.Join(lines[from:shown], ""))
+		i = end
+	}
+	if b.Len() > hunkBytes {
+		return b.String()[:hunkBytes] + "\n[…]\n"
+	}
+	return b.String()
+}
+
+// marks reports whether a line is a marker of git's; behind the name of a side the name
+// of a file may follow.
+func marks(line, mark, label string) bool {
+	rest, ok := strings.CutPrefix(line, mark+label)
+	return ok && (strings.TrimRight(rest, "\r\n") == "" || rest[0] == ':')
+}
+
+// A merging is what merge-tree said of a merge that conflicts.
+type merging struct {
+	tree  string
+	sides map[string]*sides
+	words map[string]string // what kind of conflict git calls it
+	texts map[string]string // and in a sentence
+}
+
+// sides are the entries of one path: of the base, of ours, of theirs.
+type sides [4]struct{ mode, id string }
+
+func (m merging) paths() []string {
+	var paths []string
+	for path := range m.sides {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// parseMerge reads the answer of merge-tree -z: a tree, then "mode id stage\tpath" for
+// each side of each conflicting path, an empty field, then messages made of a count, that
+// many paths, a type and a text.
+func parseMerge(out string) (merging, error) {
+	in := strings.Split(out, "\x00")
+	m := merging{in[0], map[string]*sides{}, map[string]string{}, map[string]string{}}
+	in = in[1:]
+	for len(in) > 0 && in[0] != "" {
+		info, path, ok := strings.Cut(in[0], "\t")
+		parts := strings.Fields(info)
+		if !ok || len(parts) != 3 || len(parts[2]) != 1 || parts[2] < "1" || parts[2] > "3" {
+			return m, fmt.Errorf("entry %q", in[0])
+		}
+		if m.sides[path] == nil {
+			m.sides[path] = &sides{}
+		}
+		side := &m.sides[path][parts[2][0]-'0']
+		side.mode, side.id = parts[0], parts[1]
+		in = in[1:]
+	}
+	for in = in[min(1, len(in)):]; len(in) > 3; {
+		n, err := strconv.Atoi(in[0])
+		if err != nil || n < 0 || len(in) < n+3 {
+			return m, fmt.Errorf("message %q", in[0])
+		}
+		if word, ok := strings.CutPrefix(in[n+1], "CONFLICT"); ok { // some have a space behind it
+			word = strings.Trim(word, " ()")
+			for _, path := range in[1 : n+1] {
+				if old := m.words[path]; old == "" || old == "contents" { // the special one counts
+					m.words[path] = word
+					m.texts[path] = strings.TrimSpace(in[n+2])
+				}
+			}
+		}
+		in = in[n+3:]
+	}
+	if len(m.sides)+len(m.words) == 0 {
+		return m, fmt.Errorf("conflict without a path: %q", out)
+	}
+	return m, nil
+}
+
+// kind names a conflict by the sides there are; git's word decides where they do not.
+func (s *sides) kind(word string) string {
+	base, a, b := s[1], s[2], s[3]
+	is := func(mode string) bool { return base.mode == mode || a.mode == mode || b.mode == mode }
+	switch {
+	case strings.Contains(word, "directory rename"):
+		return KindDirectoryRename
+	case word == "binary":
+		return KindBinary
+	case is("160000") || strings.HasPrefix(word, "submodule"):
+		return KindSubmodule
+	case word == "distinct modes": // a file here, a link there
+		return KindSymlink
+	case word != "" && word != "contents" && word != "modify/delete":
+		return word
+	case is("120000"):
+		return KindSymlink
+	case a.mode == "" || b.mode == "":
+		return KindModifyDelete
+	case a.id == b.id && a.mode != b.mode:
+		return KindMode
+	case base.mode == "":
+		return KindAddAdd
+	default:
+		return KindContent
+	}
+}
