@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -20,52 +19,53 @@ type Bare struct {
 	Dir string   // where commands start
 	Env []string // environment of commands, whole; see [Environment]
 
-	mu      sync.Mutex // guards the fields just below
-	running map[*context.CancelFunc]bool
-	closed  bool
-	group   sync.WaitGroup
+	crew crew
 }
 
 // Run runs a command and waits until it and the rest of its session have ended, as
 // [Box.Run] does.
 func (b *Bare) Run(ctx context.Context, c Command) (Output, error) {
-	dir, err := c.dirOf()
+	p, err := b.launch(ctx, c)
 	if err != nil {
 		return Output{}, err
 	}
-	if ctx.Err() != nil {
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], context.Cause(ctx))
-	}
-	ctx, done, err := b.enter(ctx)
+	return p.wait(ctx)
+}
+
+// Start starts a command that goes on by itself, as [Box.Start] does.
+func (b *Bare) Start(ctx context.Context, c Command) (*Process, error) {
+	return b.launch(ctx, c)
+}
+
+func (b *Bare) launch(ctx context.Context, c Command) (*Process, error) {
+	dir, err := c.dirOf()
 	if err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
+		return nil, err
 	}
-	defer done()
 	cwd := filepath.Join(b.Dir, dir)
 	env := override(b.Env, c.Env, []string{"PWD=" + cwd})
 	program, err := boxinit.LookPath(c.Argv[0], cwd, env)
 	if err != nil {
-		return Output{}, fmt.Errorf("run: %w", err)
+		return nil, fmt.Errorf("run: %w", err)
 	}
-	capture, err := newCapture(c)
-	if err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
-	}
-	// ctx ends the whole session, see attend; exec would end its leader alone.
+	// The life of the command ends the whole session, see attend; exec would end its leader
+	// alone.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program)
 	cmd.Args, cmd.Dir, cmd.Env = c.Argv, cwd, env
-	cmd.Stdout, cmd.Stderr = capture.out(), capture.errOut()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
-	capture.started()
-	if err != nil {
-		_ = capture.finish()
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
 	}
-	exit, killed := attend(ctx, cmd, c.Timeout)
-	out := capture.finish()
-	out.Exit, out.Killed = exit, killed
-	return out, nil
+	return b.crew.launch(ctx, c, launch{
+		start: func(out, err *os.File) error {
+			cmd.Stdout, cmd.Stderr = out, err
+			return cmd.Start()
+		},
+		wait: func(life context.Context, _ chan<- struct{}) (int, string, error) {
+			exit, killed := attend(life, cmd, c.Timeout)
+			return exit, killed, nil
+		},
+	})
 }
 
 // attend waits for a started command and ends what is left of it.
@@ -97,37 +97,9 @@ func attend(ctx context.Context, cmd *exec.Cmd, timeout time.Duration) (exit int
 	return cmd.ProcessState.ExitCode(), killed
 }
 
-// enter registers a command, so that Close can end it.
-func (b *Bare) enter(ctx context.Context) (context.Context, func(), error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, nil, fmt.Errorf("no more commands here: %w", os.ErrClosed)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	if b.running == nil {
-		b.running = map[*context.CancelFunc]bool{}
-	}
-	b.running[&cancel] = true
-	b.group.Add(1)
-	return ctx, func() {
-		cancel()
-		b.mu.Lock()
-		delete(b.running, &cancel)
-		b.mu.Unlock()
-		b.group.Done()
-	}, nil
-}
-
 // Close ends the commands that still run and waits for them. It may be called more than once.
 func (b *Bare) Close() error {
-	b.mu.Lock()
-	b.closed = true
-	for cancel := range b.running {
-		(*cancel)()
-	}
-	b.mu.Unlock()
-	b.group.Wait()
+	b.crew.close()
 	return nil
 }
 

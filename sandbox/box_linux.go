@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,11 +38,14 @@ type Box struct {
 	gone   chan struct{} // closed when the init has ended, and with it every process
 	conn   *net.UnixConn
 
+	crew    crew
 	sending sync.Mutex // a message and its descriptors are not torn apart
 
-	mu    sync.Mutex // guards the fields just below
-	last  int64
-	calls map[int64]chan boxinit.Reply
+	mu     sync.Mutex // guards the fields just below
+	last   int64
+	calls  map[int64]chan boxinit.Reply
+	guests map[string]*Guest
+	closed bool // no more guests
 }
 
 // Open builds a box that holds the policy, or starts nothing and says why: the error wraps
@@ -56,7 +60,7 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}}
+	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}, guests: map[string]*Guest{}}
 	ready := b.expect(0)
 	if err := b.start(ctx, p.Init); err != nil {
 		return nil, &noBox{refusedBy(err)}
@@ -138,7 +142,9 @@ func (b *Box) listen() {
 		}
 		b.mu.Lock()
 		call := b.calls[r.ID]
-		delete(b.calls, r.ID)
+		if !r.Started {
+			delete(b.calls, r.ID)
+		}
 		b.mu.Unlock()
 		if call != nil {
 			call <- r
@@ -155,79 +161,18 @@ func (b *Box) listen() {
 func (b *Box) Close() error {
 	_ = b.conn.Close() // listen sees it, or has closed it
 	<-b.gone
+	b.crew.close()
+	b.mu.Lock()
+	b.closed = true
+	guests := slices.Collect(maps.Values(b.guests))
+	b.mu.Unlock()
+	for _, g := range guests {
+		g.crew.close()
+	}
 	if b.view != nil {
 		_ = b.view.Close() // the first time; nothing is written through it
 	}
 	return nil
-}
-
-// Run runs a command in the box and waits until it and all its descendants have ended.
-// What the command does is in the Output, being killed by its timeout or by ctx included;
-// an error means that it was not started, or that the box ended under it: the error then
-// wraps [ErrEnded].
-func (b *Box) Run(ctx context.Context, c Command) (Output, error) {
-	dir, err := c.dirOf()
-	if err != nil {
-		return Output{}, err
-	}
-	cwd := filepath.Join(b.plan.view, dir)
-	return b.run(ctx, c, boxinit.Request{
-		Argv: boxinit.Raws(c.Argv), Dir: boxinit.Raw(cwd),
-		Env: boxinit.Raws(override(b.plan.env, c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd})),
-	})
-}
-
-func (b *Box) run(ctx context.Context, c Command, r boxinit.Request) (Output, error) {
-	if err := ctx.Err(); err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], context.Cause(ctx))
-	}
-	capture, err := newCapture(c)
-	if err != nil {
-		return Output{}, fmt.Errorf("run %s: %w", c.Argv[0], err)
-	}
-	b.mu.Lock()
-	b.last++
-	r.ID = b.last
-	b.mu.Unlock()
-	reply := b.expect(r.ID)
-	err = b.send(r, capture.out(), capture.errOut())
-	capture.started()
-	var killed string
-	var answer boxinit.Reply
-	if err == nil {
-		answer, killed, err = b.follow(ctx, c.Timeout, r.ID, reply)
-	}
-	out := capture.finish()
-	if out.Exit, out.Killed = answer.Exit, killed; err != nil {
-		return out, fmt.Errorf("run %s: %w", c.Argv[0], err)
-	}
-	return out, nil
-}
-
-// follow waits for a command and ends it when its time is over.
-func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply <-chan boxinit.Reply) (r boxinit.Reply, killed string, err error) {
-	limited := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	if r, err = b.await(limited, reply); !errors.Is(err, errOver) {
-		return r, "", err
-	}
-	wait := patience
-	if killed = killedTimeout; ctx.Err() != nil {
-		killed, wait = killedCancelled, closeFor
-	}
-	if err := b.send(boxinit.Request{ID: id, Kill: true}); err != nil {
-		return r, killed, err
-	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
-	defer cancel()
-	if r, err = b.await(late, reply); errors.Is(err, errOver) {
-		err = b.abandon(err) // what cannot be ended in the box ends with it
-	}
-	return r, killed, err
 }
 
 // Planted lists what somebody outside could obey and what was not there when the box was
@@ -238,7 +183,7 @@ func (b *Box) follow(ctx context.Context, timeout time.Duration, id int64, reply
 func (b *Box) Planted() []string { return b.plan.planted() }
 
 func (b *Box) expect(id int64) <-chan boxinit.Reply {
-	call := make(chan boxinit.Reply, 1)
+	call := make(chan boxinit.Reply, 2) // that it has started, that it has ended
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls[id] = call

@@ -22,6 +22,9 @@ func Open(_ context.Context, p Policy) (*Box, error) {
 // Run is never reached.
 func (b *Box) Run(context.Context, Command) (Output, error) { return Output{}, ErrNoBox }
 
+// Start is never reached.
+func (b *Box) Start(context.Context, Command) (*Process, error) { return nil, ErrNoBox }
+
 // Root is never reached.
 func (b *Box) Root() string { return "" }
 
@@ -43,3 +46,18 @@ func Examine(context.Context) (r Report, err error) {
 }
 
 func answer(err error) string { return err.Error() }
+
+// A Guest is one of several users of a box. This system has none yet.
+type Guest struct{}
+
+// Guest is never reached.
+func (b *Box) Guest(string) (*Guest, error) { return nil, ErrNoBox }
+
+// Run is never reached.
+func (g *Guest) Run(context.Context, Command) (Output, error) { return Output{}, ErrNoBox }
+
+// Start is never reached.
+func (g *Guest) Start(context.Context, Command) (*Process, error) { return nil, ErrNoBox }
+
+// Close does nothing.
+func (g *Guest) Close() error { return nil }

@@ -47,6 +47,20 @@ func (c *clip) bytes() []byte {
 	return append(out, c.tail[:c.at]...)
 }
 
+// since returns what is kept of the stream from byte off on, how many bytes of that were
+// dropped, and where the stream ends now.
+func (c *clip) since(off int64) (kept []byte, dropped, next int64) {
+	kept, first := c.bytes(), int64(len(c.head)) // the gap, if there is one, is at first
+	next = int64(len(kept)) + c.dropped
+	switch off = max(0, min(off, next)); {
+	case off < first:
+		return kept[off:], c.dropped, next
+	case off < first+c.dropped:
+		return kept[first:], first + c.dropped - off, next
+	}
+	return kept[off-c.dropped:], 0, next
+}
+
 // A capture reads what one command writes.
 type capture struct {
 	merge  bool

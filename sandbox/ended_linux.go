@@ -39,7 +39,8 @@ func (b *Box) abandon(why error) error {
 	default:
 	}
 	_ = b.init.Process.Kill() // it may be past reading that the conversation is over
-	_ = b.Close()
+	_ = b.conn.Close()
+	<-b.gone
 	return b.ended(why)
 }
 

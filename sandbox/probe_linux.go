@@ -92,7 +92,7 @@ func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome,
 		return o, err
 	}
 	c := Command{Argv: []string{boxinit.ArgProbe, string(text)}, Timeout: probeFor}
-	out, err := box.run(ctx, c, boxinit.Request{Self: true, Argv: boxinit.Raws(c.Argv), Dir: "/", Env: boxinit.Raws(box.plan.env)})
+	out, err := box.self(ctx, c)
 	if err == nil && out.Exit != 0 {
 		err = fmt.Errorf("exit %d %s: %s", out.Exit, out.Killed, out.Stderr)
 	}

@@ -84,6 +84,7 @@ type Command struct {
 	Argv    []string
 	Dir     string        // relative to the workspace, "" for its root
 	Env     []string      // added to the policy's
+	Stdin   *os.File      // its input, nil = none; the caller closes it, at any time after the start
 	Timeout time.Duration // counted from its start; 0 = none
 	Limit   int64         // bytes kept of each stream, 0 = 1 MiB; what is dropped lies in the middle, at Limit/2
 	// Merge gives the command one pipe for both streams: Combined is then exactly in the

@@ -32,6 +32,7 @@ const (
 const (
 	ArgSetup = "setup" // stage one: what package sandbox starts
 	argServe = "serve" // stage two
+	ArgTidy  = "tidy"  // a command that removes a folder, whatever its modes
 	ArgProbe = "probe" // a command of the self-test, see [Probe]
 )
 

@@ -23,6 +23,8 @@ func Main() {
 		setup()
 	case argServe:
 		serve(socket(ControlFD), os.Args[2:])
+	case ArgTidy:
+		tidy(os.Args[2:])
 	case ArgProbe:
 		os.Exit(probe(os.Args[2:], os.Stdout))
 	}

@@ -29,7 +29,7 @@ type server struct {
 	byID    map[int64]*command
 }
 
-// A message is a request with the descriptors of its output.
+// A message is a request with its descriptors.
 type message struct {
 	Request
 	fds []int
@@ -115,32 +115,45 @@ func (s *server) handle(m message) {
 		return
 	}
 	s.byPID[c.pid], s.byID[c.id] = c, c
+	if m.Tell {
+		s.reply(Reply{ID: m.ID, Started: true})
+	}
 }
 
 func (s *server) start(m message) (*command, error) {
-	if len(m.fds) != 2 || len(m.Argv) == 0 {
+	if len(m.fds) < 2 || len(m.fds) > 3 || len(m.Argv) == 0 {
 		return nil, fmt.Errorf("bad request: %d descriptors, %d arguments", len(m.fds), len(m.Argv))
 	}
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
+	files := []uintptr{0, uintptr(m.fds[0]), uintptr(m.fds[1])}
+	if len(m.fds) == 3 {
+		files[0] = uintptr(m.fds[2])
+	} else {
+		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = unix.Close(null) }()
+		files[0] = uintptr(null)
 	}
-	defer func() { _ = unix.Close(null) }()
 	argv, dir, env := texts(m.Argv), string(m.Dir), texts(m.Env)
-	program := "/proc/self/exe"
+	program, err := "/proc/self/exe", error(nil)
 	if m.Self {
 		argv = append([]string{Name}, argv...)
 	} else if program, err = LookPath(argv[0], dir, env); err != nil {
 		return nil, err
+	}
+	if m.Tmp != "" {
+		if err := os.Mkdir(string(m.Tmp), 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+			return nil, err
+		}
 	}
 	tag, err := s.tags.next()
 	if err != nil {
 		return nil, err
 	}
 	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
-		Dir: dir, Env: env,
-		Files: []uintptr{uintptr(null), uintptr(m.fds[0]), uintptr(m.fds[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Dir: dir, Env: env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", argv[0], err)

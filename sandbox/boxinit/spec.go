@@ -80,24 +80,28 @@ type Spec struct {
 	Filter []byte // seccomp program for everything in the box, as the kernel reads it
 }
 
-// A Request starts a command or ends one.
+// A Request starts a command or ends one. With the first come the descriptors of the
+// command's output, its errors and, if it has one, its input.
 type Request struct {
 	ID   int64
+	Tell bool  // answer also when it has started, see [Reply]
 	Kill bool  // end command ID and all its descendants
 	Self bool  // the program is the init's own; Argv follows argv[0]
 	Argv []Raw // looked up on PATH of Env
 	Dir  Raw   // absolute
+	Tmp  Raw   // a folder that is made before, closed to others, if it is absent; "" = none
 	Env  []Raw
 }
 
 // A Reply answers a request to start a command, once the command and all its
 // descendants have ended; the first reply, with ID 0, tells how building the box went.
 type Reply struct {
-	ID    int64
-	Exit  int    // exit code, 128 + signal when killed by one
-	Error string // why nothing was started; "" when it was
-	Errno int    // the kernel's answer behind Error; 0 = none
-	Held  *Held  // in the first reply
+	ID      int64
+	Started bool   // the command runs, another reply follows; see [Request.Tell]
+	Exit    int    // exit code, 128 + signal when killed by one
+	Error   string // why nothing was started; "" when it was
+	Errno   int    // the kernel's answer behind Error; 0 = none
+	Held    *Held  // in the first reply
 }
 
 // Held is what stage one could put on the box; what it had to is not told.
