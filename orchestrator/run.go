@@ -265,24 +265,4 @@ func (r *run) warn(planted []string) {
 }
 
 // recovered tells what an earlier run, or this one at its end, had left and what became of it.
-func (r *run) recovered(w worktree.Recovered) {
-	what := "a change of run " + w.Session + "/" + w.Run + " that stood half applied"
-	if w.Name != "" {
-		what = "the copy of writer " + w.Name + " of run " + w.Session + "/" + w.Run
-	}
-	text := what + ": " + w.Action
-	if w.Err != nil {
-		text += ": " + w.Err.Error()
-	}
-	var hints []string
-	if w.Ref != "" {
-		hints = append(hints, "see it with: "+r.repo.Show(w.Ref))
-	}
-	if len(w.Paths) > 0 {
-		hints = append(hints, "look at "+strings.Join(w.Paths, ", "))
-	}
-	if w.Folder != "" {
-		hints = append(hints, "files are in "+w.Folder)
-	}
-	r.notice(text, strings.Join(hints, "; "))
-}
+func (r *run) recovered(w worktree.Recovered) { r.notice(w.Describe()) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"skein/agent"
@@ -100,7 +101,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error()+"; its copy is at "+c.copy.Root, "; ")
 			return c.change.Commit, "", err
 		}
-		rep.Show = b.run.repo.Show(ref)
+		rep.Show = "skein worktrees show " + path.Base(ref)
 	}
 	b.drop(ctx, c)
 	return c.change.Commit, ref, err

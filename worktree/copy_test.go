@@ -327,10 +327,8 @@ func TestCloseKeepsWork(t *testing.T) {
 		kept[1].Name != "0.3" || kept[1].Ref != "refs/skein/s/7/kept/0.3" || !slices.Equal(kept[1].Paths, []string{"dir/key.pem"}) {
 		t.Fatalf("Close = %+v, want 0.2 and 0.3 kept", kept)
 	}
-	show := exec.CommandContext(t.Context(), "sh", "-c", r.Show(kept[0].Ref))
-	show.Dir = t.TempDir()
-	if out, err := show.CombinedOutput(); err != nil || !strings.Contains(string(out), "+work") {
-		t.Errorf("%s = %q, %v, want the change", r.Show(kept[0].Ref), out, err)
+	if out := l.git("--git-dir=.git/skein", "log", "-p", "-1", kept[0].Ref); !strings.Contains(out, "+work") {
+		t.Errorf("%s = %q, want the change", kept[0].Ref, out)
 	}
 	if text, err := os.ReadFile(kept[1].Folder + "/dir/key.pem"); err != nil || string(text) != "secret\n" {
 		t.Errorf("what was left out = %q, %v, want it in %s", text, err, kept[1].Folder)

@@ -68,11 +68,6 @@ func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
 	return err
 }
 
-// Show is the command line by which a person looks at a kept change, from any folder.
-func (r *Repo) Show(ref string) string {
-	return "git --git-dir=" + shellQuote(r.store) + " log -p -1 " + shellQuote(ref)
-}
-
 // shellQuote writes a word for a shell, bare where that is the same.
 func shellQuote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(c rune) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,6 +30,30 @@ type Recovered struct {
 	Paths        []string // files that somebody changed since, left as they are; or the files in Folder
 	Folder       string   // holds what was left out of a copy's change, or is a copy that failed
 	Err          error
+}
+
+// Describe tells a person what was left and what became of it, and what can be done; the
+// hint may be "".
+func (w Recovered) Describe() (text, hint string) {
+	text = "a change of run " + w.Session + "/" + w.Run + " that stood half applied"
+	if w.Name != "" {
+		text = "the copy of writer " + w.Name + " of run " + w.Session + "/" + w.Run
+	}
+	text += ": " + w.Action
+	if w.Err != nil {
+		text += ": " + w.Err.Error()
+	}
+	var hints []string
+	if w.Ref != "" {
+		hints = append(hints, "see it with: skein worktrees show "+path.Base(w.Ref)+" --run "+w.Session)
+	}
+	if len(w.Paths) > 0 {
+		hints = append(hints, "look at "+strings.Join(w.Paths, ", "))
+	}
+	if w.Folder != "" {
+		hints = append(hints, "files are in "+w.Folder)
+	}
+	return text, strings.Join(hints, "; ")
 }
 
 // reclaimTime is what one copy may take. What a writer left in it must not keep the

@@ -24,7 +24,7 @@ answers and calls tools, 1 if not.`,
 		Example: `  skein model check
   skein model check --model deepseek/deepseek-flash
   skein model check --model vllm/some --base-url http://127.0.0.1:8000/v1 --stream off`,
-		Args: arguments(0, 0, ""),
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runCheck(c, o) },
 	}
 	group(c, "Model", func(f *pflag.FlagSet) {

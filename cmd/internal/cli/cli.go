@@ -27,12 +27,12 @@ hands parts of it to subagents that work at the same time without getting in eac
 		Example: `  skein demo
   skein run --model openai/gpt-4.1 "rename Store.Get to Store.Fetch, keep the tests green"
   skein run --access read-only "where is the retry back-off decided? list every place"`,
-		Args:          arguments(0, 0, ""),
+		Args:          noArguments,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRun(), newDemo(), newDoctor(), newModel(), newSandbox(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newDiff(), newDoctor(), newModel(), newSandbox(), newVersion(), newWorktrees())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err.Error(), "see "+c.CommandPath()+" --help")
@@ -41,16 +41,26 @@ hands parts of it to subagents that work at the same time without getting in eac
 	return root
 }
 
-// arguments takes between least and most arguments; example is the hint for too few.
-func arguments(least, most int, example string) cobra.PositionalArgs {
+// noArguments takes none.
+func noArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 && c.HasSubCommands():
+		return usage(c, "unknown command "+args[0], "see "+c.CommandPath()+" --help")
+	case len(args) > 0:
+		return usage(c, "unexpected argument "+args[0], "see "+c.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// arguments takes between least and most arguments, which are named by what; the hints are
+// for too few and for too many.
+func arguments(least, most int, what, few, many string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
-		case len(args) > most && c.HasSubCommands():
-			return usage(c, "unknown command "+args[0], "see "+c.CommandPath()+" --help")
 		case len(args) > most:
-			return usage(c, "more than one argument, also: "+strings.Join(args[most:], " "), "put the instruction in quotes")
+			return usage(c, "more than one argument, also: "+strings.Join(args[most:], " "), many)
 		case len(args) < least:
-			return usage(c, "no instruction", example)
+			return usage(c, "no "+what, few)
 		}
 		return nil
 	}

@@ -26,7 +26,7 @@ order asked, and the tests pass. Needs go, and git for isolated writers; no key,
 		Example: `  skein demo
   skein demo --keep --delegate full
   skein demo --single`,
-		Args: arguments(0, 0, ""),
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c, o) },
 	}
 	f := c.Flags()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +27,7 @@ It is tried, in a box of its own; nothing is changed. Exit code 0 if all is ther
 		Example: `  skein doctor
   skein doctor --json
   skein sandbox -- skein doctor      # in a box there is no other box`,
-		Args: arguments(0, 0, ""),
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runDoctor(c, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the same as JSON")
@@ -53,10 +52,7 @@ func runDoctor(c *cobra.Command, asJSON bool) error {
 	}
 	out := c.OutOrStdout()
 	if asJSON {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = writeJSON(out, r)
 	} else {
 		err = r.Write(out, colourful(os.Stdout))
 	}

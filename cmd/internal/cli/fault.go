@@ -127,6 +127,7 @@ func code(err error) int {
 	var bad *usageError
 	var stopped *stopError
 	var command *commandEnded
+	var unasked *unaskedError
 	switch {
 	case err == nil:
 		return exitOK
@@ -134,6 +135,8 @@ func code(err error) int {
 		return command.exit
 	case errors.As(err, &bad):
 		return exitUsage
+	case errors.As(err, &unasked):
+		return exitStopped
 	case errors.As(err, &stopped):
 		switch stopped.stop {
 		case agent.ModelError:

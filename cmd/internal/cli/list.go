@@ -21,7 +21,7 @@ func newList() *cobra.Command {
 		Short: "List the providers there are keys for, the models known and running here, and the one in use",
 		Example: `  skein model list
   skein model list --model ollama/qwen3:8b`,
-		Args: arguments(0, 0, ""),
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runList(c, o) },
 	}
 	group(c, "Model", func(f *pflag.FlagSet) { o.choice(f) })

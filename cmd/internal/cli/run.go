@@ -53,7 +53,7 @@ func newRun() *cobra.Command {
 		Short:   "Carry out one instruction in the current folder; the answer is on stdout",
 		Long:    `Carry out one instruction in the current folder (- reads it from stdin); the answer is on stdout.`,
 		Example: runExample,
-		Args:    arguments(1, 1, `say what to do: skein run "fix the failing test"`),
+		Args:    arguments(1, 1, "instruction", `say what to do: skein run "fix the failing test"`, "put the instruction in quotes"),
 
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -16,7 +16,7 @@ func newModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
 		Short: "Work with models",
-		Args:  arguments(0, 0, ""),
+		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newCheck(), newList(), newServe())
@@ -36,7 +36,7 @@ func newServe() *cobra.Command {
 		Short: "Serve a scripted model over HTTP until interrupted; its base URL is printed",
 		Example: `  skein model serve --script turns.yaml
   skein run --model script --base-url http://127.0.0.1:40123/v1 "fix the greeting"`,
-		Args: arguments(0, 0, ""),
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.script == "" {
 				return usage(c, "no script", "name one: skein model serve --script turns.yaml")

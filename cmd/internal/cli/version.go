@@ -11,7 +11,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of skein, of Go, and the commit it was built from",
-		Args:  arguments(0, 0, ""),
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version(debug.ReadBuildInfo()))
 			return err
