@@ -224,7 +224,7 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		b.run.journal.Append(c.name, &journal.Copied{Backend: "fresh", Path: c.copy.Root})
 		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(snap.Left)}
 	}
-	p, err := b.run.open(s, writes)
+	p, err := b.run.open(s, c.name, writes, b.place.readers)
 	if err != nil {
 		return where, err
 	}

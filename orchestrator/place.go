@@ -52,11 +52,18 @@ type place struct {
 	ws    tools.Workspace
 	files *sandbox.Files
 	exec  interface{ Close() error } // nil when there are no commands
+	// readers is the box of those who read this workspace, and nothing else: this place's own,
+	// if it is such a one, among them.
+	readers *sharedBox
 }
 
-// open makes a place of a site. Commands need a box; where none can be had, ws.NoExec says why.
-func (r *run) open(s site, writable bool) (*place, error) {
-	p := &place{site: s}
+// open makes a place of a site, for the agent of that name. Commands need a box; where none can
+// be had, ws.NoExec says why. readers is the box that others already read this site in, or nil.
+func (r *run) open(s site, name string, writable bool, readers *sharedBox) (*place, error) {
+	p := &place{site: s, readers: readers}
+	if writable || readers == nil {
+		p.readers = &sharedBox{policy: r.policy(s, false)}
+	}
 	files, err := sandbox.OpenFiles(sandbox.Policy{
 		Workspace: filepath.Join(s.root, s.offset), View: s.shown(), Writable: writable, Hidden: []string{".skein"},
 	})
@@ -75,8 +82,11 @@ func (r *run) open(s site, writable bool) (*place, error) {
 		p.ws.NoExec = r.noBox.Error() + ": commands need the user to allow --sandbox off; use the file tools"
 	case r.noBox != nil:
 		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
+	case !writable:
+		guest := p.readers.join(name, filepath.ToSlash(s.offset))
+		p.ws.Exec, p.exec = guest, guest
 	default:
-		box := &lazyBox{policy: r.policy(s, writable), dir: filepath.ToSlash(s.offset)}
+		box := &lazyBox{policy: r.policy(s, true), dir: filepath.ToSlash(s.offset)}
 		p.ws.Exec, p.exec = box, box
 	}
 	return p, nil

@@ -171,7 +171,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 	if r.repo != nil {
 		s.tree = r.repo.Tree()
 	}
-	p, err := r.open(s, r.o.Access != gate.ReadOnly)
+	p, err := r.open(s, "0", r.o.Access != gate.ReadOnly, nil)
 	if err != nil {
 		return out, err
 	}
