@@ -45,6 +45,11 @@ func Examine(context.Context) (r Report, err error) {
 	return r.broken("a box", &noBox{errors.New("not implemented for " + runtime.GOOS)})
 }
 
+// ExamineLayers answers [ErrNoBox].
+func ExamineLayers(context.Context) error {
+	return &noBox{errors.New("not implemented for " + runtime.GOOS)}
+}
+
 func answer(err error) string { return err.Error() }
 
 // A Guest is one of several users of a box. This system has none yet.

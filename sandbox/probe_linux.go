@@ -38,10 +38,11 @@ func Examine(ctx context.Context) (r Report, err error) {
 	defer out.close()
 	targets := boxinit.Targets{Existing: existing, New: filepath.Join(dir, "new"), TCP: out.tcpPort(), UDP: out.udpPort()}
 
-	tried, err := tryIn(ctx, Policy{Workspace: dir}, targets)
+	tried, held, err := tryIn(ctx, Policy{Workspace: dir}, targets)
 	if err != nil {
 		return r.broken("user namespaces", err)
 	}
+	r.Held = held
 	r.add("user namespaces", "granted")
 	left := out.untouched()
 	for _, t := range []struct {
@@ -67,7 +68,7 @@ func Examine(ctx context.Context) (r Report, err error) {
 	}
 
 	const works = "writer changes its files"
-	if tried, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets); err != nil {
+	if tried, _, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets); err != nil {
 		return r.broken(works, err)
 	}
 	if why := tried.Write + tried.Create; why != "" {
@@ -80,16 +81,41 @@ func Examine(ctx context.Context) (r Report, err error) {
 	return r, nil
 }
 
+// ExamineLayers tries whether boxes here can show folders as layers. An error says why not.
+func ExamineLayers(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "skein-probe-")
+	if err != nil {
+		return fmt.Errorf("probe layers: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	existing := filepath.Join(dir, "existing")
+	if err := os.WriteFile(existing, []byte("as it was\n"), 0o644); err != nil {
+		return fmt.Errorf("probe layers: %w", err)
+	}
+	tried, _, err := tryIn(ctx, Policy{Workspace: dir, Writable: true, Layers: &Layers{}}, boxinit.Targets{Existing: existing, New: filepath.Join(dir, "new")})
+	if err != nil {
+		return err
+	}
+	if why := tried.Write + tried.Create; why != "" {
+		return &noBox{errors.New("self-test: layers cannot be changed: " + why)}
+	}
+	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\n" {
+		return &noBox{errors.New("self-test: a file changed under layers")}
+	}
+	return nil
+}
+
 // tryIn tries the targets from inside a box of its own.
-func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome, err error) {
+func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome, held Held, err error) {
 	box, err := Open(ctx, p)
 	if err != nil {
-		return o, err
+		return o, held, err
 	}
 	defer func() { _ = box.Close() }()
+	held = box.Held()
 	text, err := json.Marshal(t)
 	if err != nil {
-		return o, err
+		return o, held, err
 	}
 	c := Command{Argv: []string{boxinit.ArgProbe, string(text)}, Timeout: probeFor}
 	out, err := box.self(ctx, c)
@@ -100,12 +126,12 @@ func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome,
 		err = json.Unmarshal(out.Stdout, &o)
 	}
 	if ctx.Err() != nil {
-		return o, fmt.Errorf("probe: %w", context.Cause(ctx))
+		return o, held, fmt.Errorf("probe: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return o, &noBox{fmt.Errorf("self-test: %w", err)}
+		return o, held, &noBox{fmt.Errorf("self-test: %w", err)}
 	}
-	return o, nil
+	return o, held, nil
 }
 
 // outside are sockets that a box must not reach.

@@ -95,6 +95,12 @@ func TestProbe(t *testing.T) {
 			t.Errorf("Examine tells %+v, want that it held, and how", s)
 		}
 	}
+	if report.Held != box.Held() {
+		t.Errorf("Examine held %+v, want what every box does: %+v", report.Held, box.Held())
+	}
+	if err := sandbox.ExamineLayers(t.Context()); err != nil {
+		t.Errorf("ExamineLayers = %v, want nil", err)
+	}
 	// In a box there is no other one.
 	out, exit := sh(t, box, helper+"=examine "+self(t, dir))
 	if want := "user namespaces: false: refused: operation not permitted (user.max_user_namespaces is 0)\n"; exit != 1 || !strings.HasPrefix(out, want) {

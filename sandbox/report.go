@@ -5,6 +5,7 @@ import "context"
 // A Report tells what the self-test tried on this system, in order, and what came of it.
 type Report struct {
 	Steps []Step
+	Held  Held // of the boxes it was tried in; zero without any
 }
 
 // A Step is one thing that was tried.

@@ -7,6 +7,8 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 
 	"skein/sandbox"
 	"skein/worktree"
@@ -104,4 +106,51 @@ func (r *Report) box(ctx context.Context) {
 		r.Fail(section, found.Steps[broken].What, err)
 		r.Checks[len(r.Checks)-1].Detail = found.Steps[broken].Detail
 	}
+	if err != nil {
+		return
+	}
+	r.held(found.Held)
+	if err := sandbox.ExamineLayers(ctx); err != nil {
+		r.Add(section, "layers for copies", Note, "not here, so copies are checked out whole: "+err.Error())
+	} else {
+		r.Add(section, "layers for copies", Good, "work")
+	}
+	for _, n := range unheld {
+		if found.Held.Landlock < n.until {
+			r.Add("not held", n.what, Note, n.text)
+		}
+	}
 }
+
+// held tells by what boxes are held besides what was tried.
+func (r *Report) held(h sandbox.Held) {
+	const section = "box"
+	if h.Seccomp {
+		r.Add(section, "system calls", Good, "filtered by seccomp")
+	} else {
+		r.Add(section, "system calls", Note, "not filtered")
+	}
+	switch {
+	case h.Landlock == 0:
+		r.Add(section, "landlock", Note, "this kernel has none")
+	default:
+		r.Add(section, "landlock", Good, fmt.Sprintf("version %d", h.Landlock))
+	}
+}
+
+// unheld is what boxes do not hold, or not before some version of Landlock.
+var unheld = []struct {
+	until      int
+	what, text string
+}{
+	{always, "git directories", "a command can make new ones in folders that it may change; they are told of"},
+	{scopes, "abstract sockets", "with the network allowed, those of the host can be connected to"},
+	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
+}
+
+// Versions of Landlock that brought something.
+const (
+	scopes = 6
+	paths  = 9
+	always = math.MaxInt
+)
