@@ -45,6 +45,9 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Appli
 	if err := r.begin(ctx); err != nil {
 		return Applied{}, err
 	}
+	if t.copy != nil && t.copy.layered && !t.copy.attached {
+		return Applied{}, errors.New("its layers are not shown as one tree: no box is open")
+	}
 	// One at a time among all runs in this repository.
 	guard, err := waitLock(ctx, filepath.Join(r.store, "lock"), r.lockTime)
 	if err != nil {

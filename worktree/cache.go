@@ -85,10 +85,10 @@ func (r *Repo) makeCache() error {
 }
 
 // Private lists the folders with what agents of this and of other runs must not see of
-// each other: copies, and what was left out of their changes. Absolute; they exist from
-// the first snapshot on. A box hides them, and then shows the copy it is made for.
+// each other: copies, what was left out of their changes, and the files of snapshots.
+// Absolute; they exist from the first snapshot on. A box hides them, and then shows the copy it is made for.
 func (r *Repo) Private() []string {
-	return []string{filepath.Join(r.cache, "copies"), filepath.Join(r.cache, "left")}
+	return []string{filepath.Join(r.cache, "copies"), filepath.Join(r.cache, "left"), filepath.Join(r.cache, "bases")}
 }
 
 // resolve makes a path absolute and resolves the links in as much of it as exists.

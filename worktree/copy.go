@@ -15,15 +15,19 @@ import (
 // by [Repo.Recover].
 type Copy struct {
 	Name string // the writer's ordinal, such as "0.2"
-	Root string // folder with the files of the whole working tree
+	Root string // folder with the files of the whole working tree; see [Copy.Attach]
 	Path string // Root, or the subdirectory of it that the repository was opened at
 
-	// GitDir is the writer's private git directory. It sits at Root/.git, so a box only
-	// has to show Root at the path of the parent's root. The writer may do anything to
-	// it: we never read it again.
+	// Backend is how the copy was made, [Overlay] or [Fresh]; Why is why it was not made
+	// in a better way.
+	Backend, Why string
+
+	// GitDir is the writer's private git directory. It belongs at Root/.git, where that of
+	// a fresh copy sits, so a box has to show Root at the path of the parent's root, and
+	// GitDir in it. The writer may do anything to it: we never read it again.
 	GitDir string
 
-	// Objects are the object folders that GitDir borrows from, absolute. A box must show
+	// Objects are the folders that GitDir borrows from, absolute. A box must show
 	// each of them, read-only, at its own path, also where that lies below Root's new
 	// path: the user's .git/objects then appears inside the copy's .git, at a place
 	// that the layout of GitDir leaves free for it.
@@ -36,6 +40,10 @@ type Copy struct {
 	folder string // holds tree, our git directory, and the mark that both are whole
 	tree   *Tree
 
+	layered  bool   // made by [Overlay]
+	layer    *layer // nil for a fresh one, and in a later run
+	attached bool   // see [Copy.Attach]
+
 	left     []Left // of the last Collect
 	leftAt   string // where Remove put them
 	unwanted bool   // Remove was called: what is there is not to be kept
@@ -44,7 +52,10 @@ type Copy struct {
 
 // Files in the folder of a copy.
 const (
-	copyTree  = "tree"  // the writer's
+	copyTree  = "tree"  // the writer's, if fresh; else
+	copyUpper = "upper" // what it changed
+	copyWork  = "work"  // the kernel's
+	copyOwn   = "own"   // its git directory
 	copyGit   = "git"   // ours: what Collect runs git with
 	copyMark  = "base"  // id of the snapshot; written when the copy is whole
 	copyDone  = "done"  // present when its change stands in the tree it was made of
@@ -55,8 +66,7 @@ const (
 // Tree is the copy as a tree, for the writer's own writers.
 func (c *Copy) Tree() *Tree { return c.tree }
 
-// Copy checks a snapshot out into a new folder of the cache. Copies may be made at the
-// same time. Name is unique among the copies of the run that are not removed.
+// Copy makes a copy of a snapshot in the cache. Copies may be made at the same time. Name is unique among the copies of the run that are not removed.
 func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error) {
 	if err := checkName("copy", name); err != nil {
 		return nil, fmt.Errorf("make copy: %w", err)
@@ -72,8 +82,8 @@ func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make copy %s: %w", name, err)
 	}
-	c := r.copyAt(folder, s)
-	if err := c.fill(ctx); err != nil {
+	c, err := r.newCopy(ctx, folder, s)
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make copy %s: %w", name, err), removeAll(folder))
 	}
 	r.mu.Lock()
@@ -82,14 +92,39 @@ func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error)
 	return c, nil
 }
 
+// newCopy makes the copy in an empty folder.
+func (r *Repo) newCopy(ctx context.Context, folder string, s Snapshot) (*Copy, error) {
+	l, why, err := r.layersFor(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	c := r.copyAt(folder, s, l != nil)
+	c.layer, c.Why = l, why
+	user, err := r.settings(ctx)
+	if err == nil && l != nil {
+		err = c.fillUpper(ctx, user)
+	} else if err == nil {
+		err = c.fill(ctx, user)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, os.WriteFile(filepath.Join(folder, copyMark), []byte(s.Commit), 0o600)
+}
+
 // copyAt describes the copy in folder.
-func (r *Repo) copyAt(folder string, s Snapshot) *Copy {
-	root := filepath.Join(folder, copyTree)
+func (r *Repo) copyAt(folder string, s Snapshot, layered bool) *Copy {
 	git := filepath.Join(folder, copyGit)
 	c := &Copy{
-		Name: filepath.Base(folder), Root: root, Path: filepath.Join(root, r.tree.Prefix),
-		GitDir: filepath.Join(root, ".git"), Objects: r.borrowed(), Base: s, repo: r, folder: folder,
+		Name: filepath.Base(folder), Backend: Fresh, Root: filepath.Join(folder, copyTree), Objects: r.borrowed(),
+		Base: s, repo: r, folder: folder, layered: layered,
 	}
+	c.GitDir = filepath.Join(c.Root, ".git")
+	if layered {
+		c.Backend, c.Root, c.GitDir = Overlay, c.upper(), filepath.Join(folder, copyOwn)
+	}
+	root := c.Root
+	c.Path = filepath.Join(root, r.tree.Prefix)
 	c.tree = &Tree{
 		Root: root, Path: c.Path, Prefix: r.tree.Prefix, repo: r, index: filepath.Join(git, "index"),
 		// Asking a submodule of the writer for its state would run git with its configuration.
@@ -100,11 +135,7 @@ func (r *Repo) copyAt(folder string, s Snapshot) *Copy {
 }
 
 // fill makes our git directory, checks the files out with it, and makes the writer's.
-func (c *Copy) fill(ctx context.Context) error {
-	user, err := c.repo.settings(ctx)
-	if err != nil {
-		return err
-	}
+func (c *Copy) fill(ctx context.Context, user settings) error {
 	if err := os.Mkdir(c.Root, 0o700); err != nil {
 		return err
 	}
@@ -130,7 +161,7 @@ func (c *Copy) fill(ctx context.Context) error {
 	if err := c.makePrivate(ctx, user); err != nil {
 		return fmt.Errorf("make private git directory: %w", err)
 	}
-	return os.WriteFile(filepath.Join(c.folder, copyMark), []byte(c.Base.Commit), 0o600)
+	return copyIndex(c.tree.index, filepath.Join(c.GitDir, "index"))
 }
 
 // Merged notes durably that the change last collected was applied: it is not kept when
@@ -182,11 +213,11 @@ func (c *Copy) rescue() error {
 		}
 	}
 	for _, l := range c.left {
-		from := c.tree.file(l.Path)
+		from := c.tree.stored(l.Path)
 		switch at := aside[l.Path]; {
 		case l.Reason == LeftUnsafe && at != "":
 			from = at
-		case !plainFolders(c.Root, path.Dir(l.Path)):
+		case !plainFolders(c.tree.at.work, path.Dir(l.Path)):
 			return fmt.Errorf("move %s: a link leads to it", l.Path)
 		}
 		if err := move(from, filepath.Join(c.leftAt, l.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -126,8 +126,8 @@ func (c *Copy) makeOurs(s settings) error {
 // alternate, there.
 const commonDir = "own"
 
-// makePrivate makes the writer's git directory: HEAD detached at the snapshot, index
-// as of the snapshot, all refs of the user's, objects of its own.
+// makePrivate makes the writer's git directory save its index: HEAD detached at the
+// snapshot, all refs of the user's, objects of its own.
 func (c *Copy) makePrivate(ctx context.Context, s settings) error {
 	refs, err := c.repo.git.run(ctx, c.repo.tree.at, nil, "for-each-ref", "--format=%(objectname) %(refname)",
 		"refs/heads", "refs/tags", "refs/remotes")
@@ -158,7 +158,6 @@ func (c *Copy) makePrivate(ctx context.Context, s settings) error {
 		}
 	}
 	return errors.Join(
-		copyIndex(c.tree.index, filepath.Join(c.GitDir, "index")),
 		os.WriteFile(filepath.Join(c.GitDir, "commondir"), []byte(commonDir+"\n"), 0o600),
 		os.WriteFile(filepath.Join(c.GitDir, "HEAD"), []byte(c.Base.Commit+"\n"), 0o600),
 	)

@@ -62,7 +62,7 @@ func trap(at, name string, rules, repository int64) bool {
 	case err != nil, info.IsDir(), info.Mode()&fs.ModeSymlink != 0:
 		return false
 	case !info.Mode().IsRegular():
-		return true
+		return !isWhiteout(info)
 	}
 	inObjects := strings.Contains("/"+name, "/.git/objects/") // found by their ids only
 	return info.Size() > limit && !inObjects && base != "index"
@@ -117,9 +117,12 @@ func (t *Tree) guard(ctx context.Context) (context.Context, func()) {
 // clear sets the traps in a copy aside. One that the snapshot has a plain file for is
 // replaced by that when the copy is staged.
 func (c *Copy) clear(ctx context.Context) error {
-	return traps(ctx, c.Root, largeRules, largeRepository, func(name string) error {
+	return traps(ctx, c.tree.at.work, largeRules, largeRepository, func(name string) error {
 		if c.snapshotHasLarge(ctx, name) {
 			return nil
+		}
+		if c.attached { // nobody may move what the kernel shows in a box
+			return &SpecialFileError{name}
 		}
 		if err := c.setAside(name); err != nil {
 			return fmt.Errorf("set %s aside: %w", name, err)
@@ -130,7 +133,7 @@ func (c *Copy) clear(ctx context.Context) error {
 
 // snapshotHasLarge reports whether a file is large because it was so in the snapshot.
 func (c *Copy) snapshotHasLarge(ctx context.Context, name string) bool {
-	info, err := os.Lstat(c.tree.file(name))
+	info, err := os.Lstat(c.tree.stored(name))
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
@@ -153,7 +156,7 @@ func (c *Copy) setAside(name string) error {
 	if err != nil {
 		return err
 	}
-	return move(c.tree.file(name), filepath.Join(folder, name))
+	return move(c.tree.stored(name), filepath.Join(folder, name))
 }
 
 // aside lists what was set aside, by its path in the tree, and says where it is.
@@ -175,7 +178,8 @@ func (c *Copy) aside() (map[string]string, error) {
 	return found, err
 }
 
-// putBack has the files that were set aside stand in the tree as the snapshot has them.
+// putBack has the files that were set aside stand in the tree as the snapshot has them;
+// in that of an overlay copy they do, below the upper.
 // Known are the paths in the index.
 func (s *staging) putBack(ctx context.Context, known map[string]bool) error {
 	if s.tree.copy == nil {
@@ -188,7 +192,7 @@ func (s *staging) putBack(ctx context.Context, known map[string]bool) error {
 	var missing []string
 	for name := range aside {
 		s.left = append(s.left, Left{name, LeftUnsafe})
-		if _, err := os.Lstat(s.tree.file(name)); known[name] && errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(s.tree.stored(name)); s.upper == nil && known[name] && errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, name)
 		}
 	}

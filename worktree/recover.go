@@ -267,7 +267,8 @@ func (r *Repo) as(id runID) *Repo {
 // reopen describes a copy that another process made.
 func (r *Repo) reopen(folder string) *Copy {
 	mark, err := os.ReadFile(filepath.Join(folder, copyMark))
-	c := r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))})
+	_, fresh := os.Lstat(filepath.Join(folder, copyUpper))
+	c := r.copyAt(folder, Snapshot{Commit: strings.TrimSpace(string(mark))}, fresh == nil)
 	if !errors.Is(err, os.ErrNotExist) { // else never finished: nothing can have been done in it
 		c.doubt = err
 	}

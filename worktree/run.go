@@ -23,6 +23,9 @@ func (r *Repo) begin(ctx context.Context) error {
 	if err := r.makeCache(); err != nil {
 		return fmt.Errorf("make cache folder: %w", err)
 	}
+	if err := r.chooseLocked(r.asked); err != nil {
+		return err
+	}
 	store := r.findStore()
 	if store == "" {
 		var errs []error
@@ -141,6 +144,7 @@ func (r *Repo) Close(ctx context.Context) ([]Recovered, error) {
 		}
 	}
 	err := r.end(ctx, r.id)
+	r.releaseLayers()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lease.release()

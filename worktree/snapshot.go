@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -34,6 +35,7 @@ type Snapshot struct {
 	Left        []Left // files of the tree that are not in it
 
 	sparse []string
+	tree   string // of Commit, where it is known
 }
 
 // An UnmergedError refuses a tree with a merge that is not solved yet.
@@ -92,7 +94,7 @@ func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	defer f.drop()
-	s.Commit, s.Left, s.sparse = f.commit, f.left, f.sparse
+	s.Commit, s.Left, s.sparse, s.tree = f.commit, f.left, f.sparse, f.tree
 	if s.Uncommitted, err = t.repo.count(ctx, s.Head, s.Commit); err != nil {
 		return Snapshot{}, err
 	}
@@ -126,8 +128,8 @@ func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...s
 		}
 	}
 	index := t.repo.next("index")
-	if err := copyIndex(t.index, index); err != nil {
-		return nil, fmt.Errorf("copy index: %w", err)
+	if err := t.startIndex(ctx, index); err != nil {
+		return nil, errors.Join(fmt.Errorf("copy index: %w", err), os.RemoveAll(index))
 	}
 	s, tree, err := t.stage(ctx, index, r)
 	if err == nil {
@@ -138,6 +140,22 @@ func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...s
 	}
 	_ = os.Remove(index)
 	return nil, err
+}
+
+// startIndex makes the index that staging begins with.
+func (t *Tree) startIndex(ctx context.Context, index string) error {
+	if t.copy == nil || !t.copy.layered {
+		return copyIndex(t.index, index)
+	}
+	if l := t.copy.layer; l != nil {
+		return copyIndex(l.file(layerIndex), index)
+	}
+	// The copy of a dead run; its layers need not be there any more.
+	at := t.at.with(index)
+	if _, err := t.repo.git.run(ctx, at, nil, "read-tree", t.copy.Base.Commit); err != nil {
+		return err
+	}
+	return t.repo.hollow(ctx, at)
 }
 
 // commit makes a commit that depends on nothing but its tree, message and parents. It

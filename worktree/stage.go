@@ -48,6 +48,7 @@ type staging struct {
 	tree  *Tree
 	at    place // with the private index
 	rules rules
+	upper *upper // of an overlay copy
 	left  []Left
 	// sparse are the paths that are deliberately not checked out.
 	sparse []string
@@ -57,6 +58,12 @@ type staging struct {
 func (t *Tree) stage(ctx context.Context, index string, r rules) (*staging, string, error) {
 	s := &staging{tree: t, at: t.at.with(index), rules: r}
 	s.at.objects = t.repo.objects()
+	if t.copy != nil && t.copy.layered {
+		var err error
+		if s.upper, err = readUpper(t.at.work); err != nil {
+			return nil, "", err
+		}
+	}
 	if err := s.flags(ctx); err != nil {
 		return nil, "", err
 	}
@@ -87,7 +94,7 @@ func (s *staging) flags(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var assumed, skipped, harness []string
+	var assumed, skipped, removed []string
 	known := map[string]bool{}
 	for _, entry := range fields(out) {
 		info, name, ok := strings.Cut(entry, "\t")
@@ -99,7 +106,7 @@ func (s *staging) flags(ctx context.Context) error {
 			return &UnmergedError{Path: name}
 		}
 		if ours(name) {
-			harness = append(harness, name)
+			removed = append(removed, name)
 			continue
 		}
 		known[name] = true
@@ -107,10 +114,15 @@ func (s *staging) flags(ctx context.Context) error {
 			assumed = append(assumed, name)
 		}
 		if tag == 'S' || tag == 's' {
-			if _, err := os.Lstat(s.tree.file(name)); err != nil {
-				s.sparse = append(s.sparse, name)
-			} else {
+			switch s.find(name) {
+			case above:
 				skipped = append(skipped, name)
+			case nowhere:
+				removed = append(removed, name)
+			case below:
+				if s.upper == nil {
+					s.sparse = append(s.sparse, name)
+				}
 			}
 		}
 		if mode == "160000" && s.tree.populated(name) {
@@ -120,9 +132,20 @@ func (s *staging) flags(ctx context.Context) error {
 	return errors.Join(
 		s.update(ctx, assumed, "--no-assume-unchanged"),
 		s.update(ctx, skipped, "--no-skip-worktree"),
-		s.update(ctx, harness, "--force-remove"),
+		s.update(ctx, removed, "--force-remove"),
 		s.putBack(ctx, known),
 	)
+}
+
+// find says where a file that counts as not checked out is.
+func (s *staging) find(name string) whereabouts {
+	if s.upper != nil {
+		return s.upper.find(name)
+	}
+	if _, err := os.Lstat(s.tree.stored(name)); err != nil {
+		return below
+	}
+	return above
 }
 
 // changed lists what git knows and finds different: removed, and there.
@@ -172,7 +195,7 @@ func (s *staging) untracked(ctx context.Context) ([]string, error) {
 
 // takes reports whether the file goes into the index; it notes the reason if not.
 func (s *staging) takes(name string, limit, secrets bool) bool {
-	info, err := os.Lstat(s.tree.file(name))
+	info, err := os.Lstat(s.tree.stored(name))
 	reason := ""
 	switch {
 	case err != nil: // gone meanwhile: staging it removes it
@@ -183,7 +206,7 @@ func (s *staging) takes(name string, limit, secrets bool) bool {
 		reason = LeftSecret
 	default:
 		// Without waiting: the name may have become a FIFO since.
-		f, err := os.OpenFile(s.tree.file(name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+		f, err := os.OpenFile(s.tree.stored(name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 		if errors.Is(err, fs.ErrPermission) {
 			reason = LeftUnreadable
 		}
@@ -250,10 +273,13 @@ func (s *staging) add(ctx context.Context, paths []string) error {
 // file is the absolute path of a file of the tree.
 func (t *Tree) file(name string) string { return t.Root + "/" + name }
 
+// stored is where git reads that file: of an overlay copy in the upper.
+func (t *Tree) stored(name string) string { return t.at.work + "/" + name }
+
 // populated reports whether the folder of a submodule holds anything.
 func (t *Tree) populated(name string) bool {
 	// Without waiting: a writer may have put a FIFO there.
-	d, err := os.OpenFile(t.file(name), syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	d, err := os.OpenFile(t.stored(name), syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}

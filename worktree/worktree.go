@@ -40,6 +40,14 @@ type Options struct {
 	// dot, dash and underscore. "" is a random session and run 1.
 	Session, Run string
 
+	// Backend is how copies are made: [Fresh], [Overlay] or, also as "", [Auto], which is
+	// by overlay where that can be. If it is Overlay and that cannot be, the first snapshot
+	// fails with a [BackendError].
+	Backend string
+
+	// Overlay says that the caller shows copies in boxes that can show layers as one tree.
+	Overlay bool
+
 	// Fault is a seam for tests: it is called before and after each git call and each
 	// file replacement, with the name of that point, and its error ends the operation
 	// there. Nil in production.
@@ -61,6 +69,7 @@ type Repo struct {
 	shared bool // the cache lies in a folder in which others may make files
 	id     runID
 	tree   *Tree
+	asked  Options
 
 	reclaimTime time.Duration // see the constants
 	lockTime    time.Duration
@@ -73,6 +82,11 @@ type Repo struct {
 	bases  int
 	serial int
 	copies map[string]*Copy
+
+	backend, backendWhy string // see [Repo.Backend]
+
+	layering chan struct{}     // has room for one: who holds it touches layers
+	layers   map[string]*layer // by their trees
 
 	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
 	configure sync.Mutex
@@ -107,8 +121,14 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{copies: map[string]*Copy{}, reclaimTime: reclaimTime, lockTime: lockTime}
-	if r.id, err = newRunID(o); err != nil {
+	r := &Repo{
+		asked: o, reclaimTime: reclaimTime, lockTime: lockTime, copies: map[string]*Copy{},
+		layering: make(chan struct{}, 1), layers: map[string]*layer{},
+	}
+	if r.id, err = newRunID(o); err == nil {
+		err = checkBackend(o.Backend)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
 	if r.git, err = findGit(ctx, o.Fault); err != nil {
