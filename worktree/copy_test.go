@@ -32,6 +32,7 @@ func TestEightCopiesAtOnce(t *testing.T) {
 			if copies[i], err = r.Copy(t.Context(), s, name); err != nil {
 				return err
 			}
+			l.attach(copies[i])
 			same(t, name, l.files(copies[i].Root), want)
 			if err := os.WriteFile(copies[i].Root+"/by "+name, []byte(name), 0o600); err != nil {
 				return err
@@ -143,6 +144,9 @@ func TestWritersGitWorksAtTheUsersPath(t *testing.T) {
 	l.write(l.root, "a", "uncommitted\n")
 	r := l.open(worktree.Options{})
 	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
+	if c.Layers() != nil {
+		t.Skip("a folder of its own is shown only by a box")
+	}
 	hold := t.TempDir()
 	script := "set -e\n"
 	for i := range c.Objects {
@@ -271,7 +275,7 @@ func TestHostileWriter(t *testing.T) {
 				t.Errorf("the user's repository = %s, want %s", got, before)
 			}
 			l.drop(c)
-			if _, err := os.Lstat(filepath.Dir(c.Root)); err == nil {
+			if _, err := os.Lstat(folder(c)); err == nil {
 				t.Errorf("Remove left %s", c.Root)
 			}
 			l.close(r)
@@ -390,7 +394,7 @@ func TestRemoveKeepsWhatWasLeftOut(t *testing.T) {
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("left folder holds %q, want %q", got, want)
 	}
-	if _, err := os.Lstat(filepath.Dir(c.Root)); err == nil {
+	if _, err := os.Lstat(folder(c)); err == nil {
 		t.Errorf("Remove left %s", c.Root)
 	}
 	if again := l.drop(edit("0.1")); again != left+"-2" {
@@ -438,12 +442,13 @@ func TestHalfRemovedCopyIsNotKept(t *testing.T) {
 	l.write(c.Root, "a", "merged\n")
 	l.collect(c)
 	hold := t.TempDir()
-	l.check(os.Rename(c.Root, hold+"/tree"))
+	tree := filepath.Join(folder(c), stored())
+	l.check(os.Rename(tree, hold+"/tree"))
 	l.drop(c) // as if it had been killed before the files were deleted
-	folder := filepath.Dir(c.Root)
+	folder := folder(c)
 	l.check(os.Mkdir(folder, 0o700))
-	l.check(os.Rename(hold+"/tree", c.Root))
-	l.remove(c.Root, "b")
+	l.check(os.Rename(hold+"/tree", tree))
+	l.remove(tree, "b")
 	if kept := l.closeKeeping(dead); len(kept) > 0 {
 		t.Errorf("Close = %+v, want nothing kept", kept)
 	}

@@ -49,7 +49,7 @@ func crash(ctx context.Context, root string) error {
 		return applying && !strings.Contains(point, " git ")
 	}
 	r, err := worktree.Open(ctx, root, worktree.Options{
-		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1",
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Overlay: os.Getenv(onOverlay) != "",
 		Fault: func(point string) error {
 			if !counts(point) {
 				return nil
@@ -72,9 +72,15 @@ func crash(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
+	end, err := attach(ctx, c, os.Getenv("HOME"))
+	if err != nil {
+		return err
+	}
 	if err := crashEdit(c.Root); err != nil {
 		return err
 	}
+	end()
+	c.Attach("")
 	ch, err := c.Collect(ctx, "work\n")
 	if err != nil {
 		return err

@@ -183,13 +183,13 @@ func TestRecoverSetsAsideWhatItCannotRead(t *testing.T) {
 	l.check(os.Remove(copies[0] + "/0.1/git/info/exclude"))
 	l.check(os.Rename(copies[0]+"/0.1/git/HEAD", copies[0]+"/0.1/git/gone"))
 	done, err := next.Recover(soon(t))
-	if err != nil || len(done) != 1 || done[0].Action != worktree.Failed || done[0].Folder != copies[0]+"/0.1/tree" {
+	if err != nil || len(done) != 1 || done[0].Action != worktree.Failed || done[0].Folder != copies[0]+"/0.1/"+stored() {
 		t.Errorf("Recover = %+v, %v, want one failure with its folder", done, err)
 	}
 	if done, err := next.Recover(soon(t)); err != nil || len(done) > 0 {
 		t.Errorf("Recover again = %+v, %v, want nothing", done, err)
 	}
-	if text, err := os.ReadFile(copies[0] + "/0.1/tree/work"); err != nil || string(text) != "work\n" {
+	if text, err := os.ReadFile(copies[0] + "/0.1/" + stored() + "/work"); err != nil || string(text) != "work\n" {
 		t.Errorf("work = %q, %v, want it still there", text, err)
 	}
 	// A copy of which it is not known whether it was ever whole is not taken for one that was not.

@@ -104,6 +104,10 @@ func (l *lab) gitIn(dir string, args ...string) string {
 func (l *lab) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(l.Context(), "git", args...)
 	cmd.Dir = dir
+	if pid, inside, ok := shown(dir); ok { // seen from here that is no folder git could find again
+		in := []string{"-t", pid, "-U", "-m", "--preserve-credentials", "git", "-C", inside}
+		cmd = exec.CommandContext(l.Context(), "nsenter", append(in, args...)...)
+	}
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0")
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSuffix(string(out), "\n"), err
@@ -169,6 +173,7 @@ func (l *lab) openAt(dir string, o worktree.Options) *worktree.Repo {
 	if o.Cache == "" {
 		o.Cache = l.cache
 	}
+	o.Overlay = os.Getenv(onOverlay) != ""
 	r, err := worktree.Open(l.Context(), dir, o)
 	if err != nil {
 		l.Fatalf("Open(%s) = %v, want no error", dir, err)
@@ -191,11 +196,15 @@ func (l *lab) copy(r *worktree.Repo, s worktree.Snapshot, name string) *worktree
 	if err != nil {
 		l.Fatalf("Copy(%s) = %v, want no error", name, err)
 	}
+	l.attach(c)
 	return c
 }
 
 func (l *lab) collect(c *worktree.Copy) worktree.Change {
 	l.Helper()
+	root := c.Root
+	c.Attach("") // its box is closed when a copy is collected
+	defer c.Attach(root)
 	ch, err := c.Collect(l.Context(), "work of "+c.Name+"\n")
 	if err != nil {
 		l.Fatalf("Collect(%s) = %v, want no error", c.Name, err)

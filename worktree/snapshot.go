@@ -152,6 +152,8 @@ func (t *Tree) startIndex(ctx context.Context, index string) error {
 	}
 	// The copy of a dead run; its layers need not be there any more.
 	at := t.at.with(index)
+	at.gitDir = t.repo.store
+	_ = os.Remove(index + ".lock") // of a life that was killed
 	if _, err := t.repo.git.run(ctx, at, nil, "read-tree", t.copy.Base.Commit); err != nil {
 		return err
 	}

@@ -1,0 +1,110 @@
+package worktree_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skein/worktree"
+)
+
+// onOverlay is set for a run of these tests in which copies are made by layers.
+const onOverlay = "SKEIN_TEST_OVERLAY"
+
+// What is tested of copies holds however they are made: here once more for layers.
+func TestOnOverlay(t *testing.T) {
+	if os.Getenv(onOverlay) != "" {
+		t.Skip("this is that run")
+	}
+	needLayers(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v")
+	cmd.Env = append(os.Environ(), onOverlay+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\n--- PASS: TestWritersGitWorks (") {
+		t.Errorf("the tests on overlay copies: %v\n%s", err, out)
+	}
+}
+
+func needLayers(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	script := `cd "$1" && mkdir a b c d && mount -t overlay -o lowerdir=a,upperdir=b,workdir=c,userxattr overlay d`
+	out, err := exec.CommandContext(t.Context(), "unshare", "-Urm", "sh", "-c", script, "sh", dir).CombinedOutput()
+	need(t, err == nil, fmt.Sprintf("no overlays in user namespaces: %v %s", err, out))
+}
+
+// attach shows the layers of a copy as one tree until the test ends.
+func (l *lab) attach(c *worktree.Copy) {
+	l.Helper()
+	end, err := attach(l.Context(), c, os.Getenv("HOME"))
+	l.check(err)
+	l.Cleanup(end)
+}
+
+// attach shows the layers of a copy as one tree, as its box would, below a folder.
+func attach(ctx context.Context, c *worktree.Copy, below string) (end func(), err error) {
+	layers := c.Layers()
+	if layers == nil {
+		return func() {}, nil
+	}
+	at, err := os.MkdirTemp(below, "mnt")
+	if err != nil {
+		return nil, err
+	}
+	cache, _, _ := strings.Cut(layers.Upper, "/copies/")
+	short := strings.NewReplacer(cache+"/", "") // names of tests have commas
+	lower := short.Replace(strings.Join(append(layers.Above, layers.Base), ":"))
+	script := fmt.Sprintf(`mount -t overlay -o 'lowerdir=%s,upperdir=%s,workdir=%s,userxattr' overlay '%s' && mount --bind '%s' '%[4]s/.git' && echo ready && exec cat`,
+		lower, short.Replace(layers.Upper), short.Replace(layers.Work), at, c.GitDir)
+	cmd := exec.CommandContext(ctx, "unshare", "-Urm", "sh", "-c", script)
+	cmd.Dir, cmd.Stderr = cache, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	end = func() {
+		_ = in.Close()
+		_ = cmd.Wait() // killed, if the context ended first
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		end()
+		return nil, fmt.Errorf("show layers of %s: %q: %w", c.Name, line, err)
+	}
+	c.Attach(fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, at))
+	return end, nil
+}
+
+// shown splits a path below a folder that attach shows.
+func shown(path string) (pid, inside string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/proc/")
+	pid, inside, found := strings.Cut(rest, "/root/")
+	return pid, "/" + inside, ok && found
+}
+
+// stored is where the folder of a copy has what its writer changed.
+func stored() string {
+	if os.Getenv(onOverlay) != "" {
+		return "upper"
+	}
+	return "tree"
+}
+
+// folder is what of the cache belongs to a copy alone.
+func folder(c *worktree.Copy) string {
+	if l := c.Layers(); l != nil {
+		return filepath.Dir(l.Upper)
+	}
+	return filepath.Dir(c.Root)
+}
