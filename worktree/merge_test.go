@@ -146,7 +146,7 @@ func TestMergeConflictKinds(t *testing.T) {
 func (l *lab) move(dir, from, to string) {
 	l.Helper()
 	l.check(os.MkdirAll(filepath.Dir(dir+"/"+to), 0o755))
-	l.check(os.Rename(dir+"/"+from, dir+"/"+to))
+	l.rename(dir+"/"+from, dir+"/"+to)
 }
 
 func (l *lab) append(dir, name, text string) {
@@ -242,7 +242,7 @@ func TestChangeAndDiff(t *testing.T) {
 	r := l.open(worktree.Options{})
 	s := l.snapshot(r.Tree())
 	ch := l.change(r, s, "0.1", func(dir string) {
-		l.check(os.Rename(dir+"/old", dir+"/re\nnamed"))
+		l.rename(dir+"/old", dir+"/re\nnamed")
 		l.link(dir, "typed", "old")
 		l.remove(dir, "gone")
 		l.write(dir, "binary", "\x00\x01")

@@ -147,6 +147,16 @@ func (l *lab) remove(dir string, names ...string) {
 	}
 }
 
+// rename renames a folder as mv does: an overlay leaves the copying to its user.
+func (l *lab) rename(from, to string) {
+	l.Helper()
+	err := os.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		err = errors.Join(os.CopyFS(to, os.DirFS(from)), os.RemoveAll(from))
+	}
+	l.check(err)
+}
+
 func (l *lab) check(err error) {
 	l.Helper()
 	if err != nil {
