@@ -2,23 +2,12 @@ package sandbox_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"skein/sandbox"
 )
-
-// tinyInit builds the init that is installed beside the program.
-func tinyInit(b *testing.B) string {
-	b.Helper()
-	needProgram(b, "go")
-	program := filepath.Join(b.TempDir(), "skein-init")
-	bare := outside(b, ".")
-	must(b, bare, "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "+program+" skein/cmd/skein-init")
-	return program
-}
 
 // BenchmarkExec compares a command in an open box with a bare one, at the median.
 func BenchmarkExec(b *testing.B) {

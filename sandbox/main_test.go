@@ -49,8 +49,6 @@ func help(what string, args []string) error {
 		return errors.Join(err, conn.Close())
 	case "nothing":
 		return nil
-	case "try":
-		return try(args)
 	case "open": // opens a box and says why not
 		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0]})
 		if err != nil {
@@ -63,6 +61,12 @@ func help(what string, args []string) error {
 			fmt.Printf("%s: %v: %s\n", s.What, s.Held, s.Detail)
 		}
 		return err
+	case "examine always": // until it is killed
+		for {
+			if err := sandbox.Probe(ctx); err != nil {
+				return err
+			}
+		}
 	case "grow": // writes a file that is larger than it may be
 		limit := syscall.Rlimit{Cur: 1024, Max: 1024}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
@@ -81,7 +85,7 @@ func help(what string, args []string) error {
 		_, err = box.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", args[1]}})
 		return err
 	}
-	return errors.New("unknown helper " + what)
+	return helpLinux(ctx, what, args)
 }
 
 func need(t testing.TB, ok bool, why string) {

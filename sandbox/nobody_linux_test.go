@@ -1,8 +1,10 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,8 +12,23 @@ import (
 
 const nobody = 65534
 
-// placeForNobody names a folder outside of /tmp in which nobody may make others.
-const placeForNobody = "SANDBOX_TEST_PLACE"
+// What this run tells the one as nobody.
+const (
+	placeForNobody = "SANDBOX_TEST_PLACE" // a folder outside of /tmp in which nobody may make others
+	initForNobody  = "SANDBOX_TEST_INIT"  // the tiny init, which nobody would have to build with a cold cache
+)
+
+// tinyInit builds the init that is installed beside the program.
+func tinyInit(t testing.TB) string {
+	t.Helper()
+	if built := os.Getenv(initForNobody); built != "" {
+		return built
+	}
+	needProgram(t, "go")
+	program := filepath.Join(t.TempDir(), "skein-init")
+	must(t, outside(t, "."), "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "+program+" skein/cmd/skein-init")
+	return program
+}
 
 // asNobody runs this test binary again as the user nobody, in a folder of its own.
 func asNobody(t *testing.T) {
@@ -36,10 +53,8 @@ func asNobody(t *testing.T) {
 		}
 	}
 	shown := shownFolder(t)
-	if err := os.Chown(shown, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(cmd.Env, "HOME="+dir, "TMPDIR="+dir, placeForNobody+"="+shown)
+	must(t, outside(t, "."), fmt.Sprintf("chown %d:%[1]d %s && cp %s %[2]s/skein-init", nobody, shown, tinyInit(t)))
+	cmd.Env = append(cmd.Env, "HOME="+dir, "TMPDIR="+dir, placeForNobody+"="+shown, initForNobody+"="+filepath.Join(shown, "skein-init"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("the suite as nobody: %v\n%s", err, out)

@@ -22,11 +22,12 @@ const probeFor = 20 * time.Second
 // of a writable workspace. An error means that boxes here do not hold what they promise: it
 // wraps [ErrNoBox] and says what went wrong. The report then ends with that.
 func Examine(ctx context.Context) (r Report, err error) {
-	dir, err := os.MkdirTemp("", "skein-probe-")
+	folder, err := keepFolder(ctx)
 	if err != nil {
 		return r, fmt.Errorf("probe: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = folder.remove() }()
+	dir := folder.path
 	existing := filepath.Join(dir, "existing")
 	if err := os.WriteFile(existing, []byte("as it was\n"), 0o644); err != nil {
 		return r, fmt.Errorf("probe: %w", err)

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,19 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// helpLinux is what programs of the tests' own do on Linux.
+func helpLinux(ctx context.Context, what string, args []string) error {
+	switch what {
+	case "try":
+		return try(args)
+	case "crowd": // holds many boxes with a process in each, until it is killed
+		return crowd(ctx, args)
+	case "typist": // see TestHostileTerminal
+		return typist(ctx, args)
+	}
+	return errors.New("unknown helper " + what)
+}
 
 // try makes a system call that no program at hand makes: the first argument names it.
 func try(args []string) error {

@@ -30,10 +30,11 @@ const (
 
 // Arguments that select what the init does; they follow argv[0].
 const (
-	ArgSetup = "setup" // stage one: what package sandbox starts
-	argServe = "serve" // stage two
-	ArgTidy  = "tidy"  // a command that removes a folder, whatever its modes
-	ArgProbe = "probe" // a command of the self-test, see [Probe]
+	ArgSetup  = "setup"  // stage one: what package sandbox starts
+	argServe  = "serve"  // stage two
+	ArgTidy   = "tidy"   // a command that removes a folder, whatever its modes
+	ArgProbe  = "probe"  // a command of the self-test, see [Probe]
+	ArgFolder = "folder" // outside of boxes: keeps a temporary folder as long as its standard input is open
 )
 
 // ControlFD is the descriptor of the control socket in the init.

@@ -27,6 +27,8 @@ func Main() {
 		tidy(os.Args[2:])
 	case ArgProbe:
 		os.Exit(probe(os.Args[2:], os.Stdout))
+	case ArgFolder:
+		os.Exit(folder(os.Stdin, os.Stdout))
 	}
 	fmt.Fprintln(os.Stderr, "skein-init: serves inside a box; skein starts it")
 	os.Exit(2)
