@@ -124,10 +124,8 @@ func (r *Repo) explain(ctx context.Context, base, ours, theirs string, by labels
 // conflicts names and shows what a merge says.
 func (r *Repo) conflicts(ctx context.Context, m merging, base string, by labels) ([]Conflict, error) {
 	var list []Conflict
-	seen := map[string]bool{}
 	for _, path := range m.paths() {
-		word := m.words[path]
-		kind := m.sides[path].kind(word)
+		kind := m.sides[path].kind(m.words[path])
 		if kind == KindContent {
 			if known, err := r.git.run(ctx, r.ours(), nil, "--literal-pathspecs", "ls-tree", "-z", base, "--", path); err != nil {
 				return nil, err
@@ -145,12 +143,11 @@ func (r *Repo) conflicts(ctx context.Context, m merging, base string, by labels)
 				c.Text = text
 			}
 		}
-		seen[path] = true
 		list = append(list, c)
 	}
 	if len(list) == 0 { // a conflict about no file, such as a split of a renamed folder
-		for path, word := range m.words {
-			list = append(list, Conflict{Path: path, Kind: (&sides{}).kind(word), Text: m.texts[path]})
+		for path, words := range m.words {
+			list = append(list, Conflict{Path: path, Kind: (&sides{}).kind(words), Text: m.texts[path]})
 		}
 	}
 	return list, nil
@@ -216,8 +213,8 @@ func marks(line, mark, label string) bool {
 type merging struct {
 	tree  string
 	sides map[string]*sides
-	words map[string]string // what kind of conflict git calls it
-	texts map[string]string // and in a sentence
+	words map[string][]string // what kinds of conflict git calls it
+	texts map[string]string   // and in sentences
 }
 
 // sides are the entries of one path: of the base, of ours, of theirs.
@@ -237,7 +234,7 @@ func (m merging) paths() []string {
 // many paths, a type and a text.
 func parseMerge(out string) (merging, error) {
 	in := strings.Split(out, "\x00")
-	m := merging{in[0], map[string]*sides{}, map[string]string{}, map[string]string{}}
+	m := merging{in[0], map[string]*sides{}, map[string][]string{}, map[string]string{}}
 	in = in[1:]
 	for len(in) > 0 && in[0] != "" {
 		info, path, ok := strings.Cut(in[0], "\t")
@@ -260,10 +257,8 @@ func parseMerge(out string) (merging, error) {
 		if word, ok := strings.CutPrefix(in[n+1], "CONFLICT"); ok { // some have a space behind it
 			word = strings.Trim(word, " ()")
 			for _, path := range in[1 : n+1] {
-				if old := m.words[path]; old == "" || old == "contents" { // the special one counts
-					m.words[path] = word
-					m.texts[path] = strings.TrimSpace(in[n+2])
-				}
+				m.words[path] = append(m.words[path], word)
+				m.texts[path] += strings.TrimSpace(in[n+2]) + "\n"
 			}
 		}
 		in = in[n+3:]
@@ -274,21 +269,32 @@ func parseMerge(out string) (merging, error) {
 	return m, nil
 }
 
-// kind names a conflict by the sides there are; git's word decides where they do not.
-func (s *sides) kind(word string) string {
+// special are the words of git's that decide, first ones first, whatever else it says of a
+// file, and what we call them.
+var special = []struct{ word, kind string }{
+	{"directory rename", KindDirectoryRename}, // begins or ends several
+	{"binary", KindBinary},
+	{"submodule", KindSubmodule},
+	{"distinct modes", KindSymlink}, // a file here, a link there
+	{"file/directory", KindFileDirectory},
+	{"rename/rename", KindRenameRename},
+	{"rename/delete", KindRenameDelete},
+	{"rename involved in collision", KindAddAdd},
+}
+
+// kind names a conflict by git's words or else by the sides there are.
+func (s *sides) kind(words []string) string {
 	base, a, b := s[1], s[2], s[3]
 	is := func(mode string) bool { return base.mode == mode || a.mode == mode || b.mode == mode }
-	switch {
-	case strings.Contains(word, "directory rename"):
-		return KindDirectoryRename
-	case word == "binary":
-		return KindBinary
-	case is("160000") || strings.HasPrefix(word, "submodule"):
+	if is("160000") {
 		return KindSubmodule
-	case word == "distinct modes": // a file here, a link there
-		return KindSymlink
-	case word != "" && word != "contents" && word != "modify/delete":
-		return word
+	}
+	for _, known := range special {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, known.word) }) {
+			return known.kind
+		}
+	}
+	switch {
 	case is("120000"):
 		return KindSymlink
 	case a.mode == "" || b.mode == "":

@@ -60,13 +60,16 @@ const (
 	copyMark  = "base"  // id of the snapshot; written when the copy is whole
 	copyDone  = "done"  // present when its change stands in the tree it was made of
 	copyAside = "aside" // what git cannot be let read, out of the tree
+	copyAlong = "along" // what came along into it
 	copyTold  = "told"  // why reclaiming left the copy in place, when it said so
 )
 
 // Tree is the copy as a tree, for the writer's own writers.
 func (c *Copy) Tree() *Tree { return c.tree }
 
-// Copy makes a copy of a snapshot in the cache. Copies may be made at the same time. Name is unique among the copies of the run that are not removed.
+// Copy makes a copy of a snapshot in the cache. Ignored files come along as the tree's
+// .worktreeinclude says. Copies may be made at the same time. Name is unique among the
+// copies of the run that are not removed.
 func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error) {
 	if err := checkName("copy", name); err != nil {
 		return nil, fmt.Errorf("make copy: %w", err)
@@ -83,6 +86,9 @@ func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error)
 		return nil, fmt.Errorf("make copy %s: %w", name, err)
 	}
 	c, err := r.newCopy(ctx, folder, s)
+	if err == nil {
+		err = c.bringAlong(ctx, s.from)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make copy %s: %w", name, err), removeAll(folder))
 	}

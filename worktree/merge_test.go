@@ -2,7 +2,6 @@ package worktree_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,7 +184,7 @@ func TestConflictsAreShown(t *testing.T) {
 	}
 	const sides = "<<<<<<< the-changes-before-it\none %[1]d\n=======\ntwo %[1]d\n>>>>>>> 0.2\n"
 	want := []string{
-		"CONFLICT (modify/delete): gone deleted in the-changes-before-it and modified in 0.2.  Version 0.2 of gone left in tree.",
+		"CONFLICT (modify/delete): gone deleted in the-changes-before-it and modified in 0.2.  Version 0.2 of gone left in tree.\n",
 		"@@ line 1 @@\n<<<<<<< the-changes-before-it\none\n=======\ntwo\n>>>>>>> 0.2\n",
 		"@@ line 8 @@\n7\n8\n9\n" + fmt.Sprintf(sides, 10) + "11\n12\n13\n14\n15\n" + fmt.Sprintf(sides, 16) + "17\n18\n19\n" +
 			"@@ line 31 @@\n22\n23\n24\n" + fmt.Sprintf(sides, 25) + "26\n27\n28\n",
@@ -274,9 +273,7 @@ func TestMergedTreeHoldsEveryChange(t *testing.T) {
 		l.write(l.root, name, name+" at first, and long enough for no rename to be seen in it\n")
 	}
 	l.commit()
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		l.check(f.Value.Set("14")) // each is some sixty git calls; more by the flag
-	}
+	checks(t, long(14, 100)) // each is some sixty git calls
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		l.git("reset", "-q", "--hard")

@@ -36,6 +36,7 @@ type Snapshot struct {
 
 	sparse []string
 	tree   string // of Commit, where it is known
+	from   *Tree  // whose snapshot it is
 }
 
 // An UnmergedError refuses a tree with a merge that is not solved yet.
@@ -77,7 +78,7 @@ func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
 	if err := t.repo.begin(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	var s Snapshot
+	s := Snapshot{from: t}
 	var err error
 	if s.Head, err = t.head(ctx); err != nil {
 		return Snapshot{}, err

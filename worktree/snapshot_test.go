@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -436,4 +438,36 @@ func TestCancelEndsGitAndItsFilters(t *testing.T) {
 func alive(id int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestLargeUntrackedFileCostsNothing(t *testing.T) {
+	l := newLab(t)
+	l.commitOne()
+	l.write(l.root, "big", "")
+	const size = 300 << 20
+	l.check(os.Truncate(l.root+"/big", size))
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	if want := []worktree.Left{{Path: "big", Reason: worktree.LeftTooLarge}}; !slices.Equal(s.Left, want) {
+		t.Errorf("Snapshot left %v, want %v", s.Left, want)
+	}
+	c := l.copy(r, s, "0.1")
+	if _, err := os.Lstat(c.Root + "/big"); err == nil {
+		t.Error("the copy has the file")
+	}
+	stored := int64(0)
+	for _, dir := range []string{l.root + "/.git", l.cache} {
+		l.check(filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				info, err := d.Info()
+				stored += info.Size()
+				return err
+			}
+			return err
+		}))
+	}
+	if stored > 1<<20 {
+		t.Errorf("git directory and cache hold %d bytes, want a few thousand", stored)
+	}
+	l.close(r)
 }

@@ -52,6 +52,7 @@ type staging struct {
 	left  []Left
 	// sparse are the paths that are deliberately not checked out.
 	sparse []string
+	along  map[string]bool // files that came along into a copy, in lower case
 }
 
 // stage brings the index file at path up to date and returns the id of its tree.
@@ -62,6 +63,16 @@ func (t *Tree) stage(ctx context.Context, index string, r rules) (*staging, stri
 		var err error
 		if s.upper, err = readUpper(t.at.work); err != nil {
 			return nil, "", err
+		}
+	}
+	if t.copy != nil {
+		names, err := t.copy.along()
+		if err != nil {
+			return nil, "", err
+		}
+		s.along = map[string]bool{}
+		for _, name := range names {
+			s.along[strings.ToLower(name)] = true
 		}
 	}
 	if err := s.flags(ctx); err != nil {
@@ -186,6 +197,7 @@ func (s *staging) untracked(ctx context.Context) ([]string, error) {
 		case ours(name):
 		case nested:
 			s.left = append(s.left, Left{folder, LeftNested})
+		case s.cameAlong(name):
 		case s.takes(name, true, s.rules.secrets):
 			files = append(files, name)
 		}
