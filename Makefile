@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # The race detector needs a C compiler. `make test RACE=-race` insists on it.
 RACE := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$($(GO) env CC)" 2>/dev/null),-race)
 
-.PHONY: demo test deps lint fuzz bench docs build
+.PHONY: demo test test-long deps lint fuzz bench docs build
 
 # Go compiles its vet at the first use. Here that is part of the build; in the demo it would
 # happen in every box, whose build cache is thrown away.
@@ -15,6 +15,10 @@ demo:
 
 test:
 	$(GO) test $(RACE) -shuffle=on ./...
+
+# The suites that try a sample in `test` try all: every kill, hundreds of histories.
+test-long:
+	SKEIN_LONG=1 $(GO) test -timeout 2h -shuffle=on ./worktree
 
 deps:
 	@.ci/deps

@@ -102,8 +102,11 @@ func TestWhatCameAlongIsNotCollected(t *testing.T) {
 func TestIncludeFileIsOnlyData(t *testing.T) {
 	outside := t.TempDir()
 	for name, plant := range map[string]func(l *lab){
-		"FIFO":   func(l *lab) { l.check(syscall.Mkfifo(l.root+"/.worktreeinclude", 0o600)) },
-		"link":   func(l *lab) { l.write(outside, "rules", "*.local\n"); l.link(l.root, ".worktreeinclude", outside+"/rules") },
+		"FIFO": func(l *lab) { l.check(syscall.Mkfifo(l.root+"/.worktreeinclude", 0o600)) },
+		"link": func(l *lab) {
+			l.write(outside, "rules", "*.local\n")
+			l.link(l.root, ".worktreeinclude", outside+"/rules")
+		},
 		"folder": func(l *lab) { l.write(l.root, ".worktreeinclude/x", "*.local\n") },
 		"huge":   func(l *lab) { l.write(l.root, ".worktreeinclude", strings.Repeat("*.local\n", 1<<18)) },
 	} {
