@@ -2,7 +2,12 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +53,52 @@ func BenchmarkOpen(b *testing.B) {
 			b.ReportMetric(float64(median(closed).Microseconds()), "µs-close")
 		})
 	}
+}
+
+// BenchmarkMemory opens boxes and tells how much memory each takes, PSS, once it has run a
+// command, with the tiny init and with this program as init.
+func BenchmarkMemory(b *testing.B) {
+	open(b, sandbox.Policy{Workspace: b.TempDir()}) // or skip
+	for name, program := range map[string]string{"tiny": tinyInit(b), "itself": ""} {
+		b.Run(name, func(b *testing.B) {
+			const boxes = 20
+			for b.Loop() {
+				before := initMemory(b)
+				for range boxes {
+					must(b, open(b, sandbox.Policy{Workspace: b.TempDir(), Init: program}), "true")
+				}
+				b.ReportMetric(float64(initMemory(b)-before)/boxes, "KiB/box")
+			}
+		})
+	}
+}
+
+// initMemory adds up the memory of the inits that this program has started, KiB.
+func initMemory(b *testing.B) (sum int) {
+	b.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range paths {
+		if text, err := os.ReadFile(p + "/cmdline"); err != nil || !strings.HasPrefix(string(text), "skein-init\x00") {
+			continue
+		}
+		if text, err := os.ReadFile(p + "/status"); err != nil || !strings.Contains(string(text), fmt.Sprintf("PPid:\t%d\n", os.Getpid())) {
+			continue
+		}
+		text, err := os.ReadFile(p + "/smaps_rollup")
+		_, after, ok := strings.Cut(string(text), "\nPss:")
+		if err != nil || !ok {
+			b.Skipf("no figure of %s: %v", p, err)
+		}
+		kib, err := strconv.Atoi(strings.Fields(after)[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += kib
+	}
+	return sum
 }
 
 func timed(b *testing.B, f func(context.Context) error) time.Duration {

@@ -94,7 +94,7 @@ func (b *Box) built(ctx context.Context, ready <-chan boxinit.Reply) error {
 		err = errors.New("the init does not say what holds the box")
 	}
 	if err == nil {
-		b.held = Held{Tier: "namespaces", Landlock: r.Held.Landlock, Seccomp: true}
+		b.held = Held{Tier: "namespaces", Landlock: r.Held.Landlock, Seccomp: true, Processes: r.Held.Processes}
 	}
 	return err
 }

@@ -68,16 +68,21 @@ type capture struct {
 	writes []*os.File // ends for the command; out and err are the same when merged
 	group  sync.WaitGroup
 
+	over func() // called once more than most has been written
+
 	mu                    sync.Mutex
+	most                  int64 // bytes; 0 = no limit
+	seen                  int64
 	combined, stdout, err clip
 }
 
-func newCapture(c Command) (*capture, error) {
+// newCapture calls over as soon as more than most bytes are written.
+func newCapture(c Command, most int64, over func()) (*capture, error) {
 	limit := int(c.Limit)
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	k := &capture{merge: c.Merge, combined: clip{limit: limit}, stdout: clip{limit: limit}, err: clip{limit: limit}}
+	k := &capture{merge: c.Merge, most: most, over: over, combined: clip{limit: limit}, stdout: clip{limit: limit}, err: clip{limit: limit}}
 	for _, s := range []struct {
 		keep *clip
 		live io.Writer
@@ -106,6 +111,9 @@ func (k *capture) read(r io.Reader, to *clip, live io.Writer) {
 		n, err := r.Read(buf)
 		k.mu.Lock()
 		k.combined.write(buf[:n])
+		if k.seen += int64(n); k.most > 0 && k.seen > k.most {
+			k.over()
+		}
 		if !k.merge {
 			to.write(buf[:n])
 		}

@@ -9,4 +9,7 @@ type Held struct {
 	Landlock int
 	// Seccomp says that system calls are filtered.
 	Seccomp bool
+	// Processes says that the kernel itself refuses a process beyond [Limits.Processes]: from
+	// version 6.14 on, and from 5.14 on for users other than root.
+	Processes bool
 }

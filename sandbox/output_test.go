@@ -23,7 +23,7 @@ func both(t *testing.T, test func(t *testing.T, dir string, in runner)) {
 	})
 	t.Run("box", func(t *testing.T) {
 		dir := t.TempDir()
-		test(t, dir, open(t, sandbox.Policy{Workspace: dir, Writable: true}))
+		test(t, dir, open(t, sandbox.Policy{Workspace: dir, Writable: true, Limits: sandbox.Limits{Output: -1}}))
 	})
 }
 

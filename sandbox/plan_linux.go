@@ -21,6 +21,7 @@ type plan struct {
 	view string
 	env  []string
 	guard
+	output int64 // most bytes that a command prints; 0 = no limit
 }
 
 // planFor works out how to build the box of a checked policy.
@@ -37,6 +38,8 @@ func planFor(p Policy) (plan, error) {
 	if spec.Filter, err = filter(runtime.GOARCH); err != nil {
 		return none, &noBox{err}
 	}
+	most := p.Limits.settled(machineMemory())
+	spec.Limits = boxinit.Limits{Memory: most.Memory, Disk: most.Disk, FileSize: most.FileSize, Processes: most.Processes}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
 	workspace(p, view, add)
@@ -58,7 +61,7 @@ func planFor(p Policy) (plan, error) {
 	}
 	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
-	return plan{spec: spec, view: view, env: environment(p), guard: guard}, nil
+	return plan{spec: spec, view: view, env: environment(p), guard: guard, output: most.Output}, nil
 }
 
 // workspace shows the files.
@@ -84,6 +87,15 @@ func workspace(p Policy, view string, add func(boxinit.Mount)) {
 			add(m)
 		}
 	}
+}
+
+// machineMemory is in bytes; 0 is unknown.
+func machineMemory() int64 {
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(uint64(info.Totalram) * uint64(info.Unit))
 }
 
 // viewOf is where the workspace is shown: a path that exists, or one below the box's own

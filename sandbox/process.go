@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -81,8 +82,12 @@ func (p *Process) begun(ctx context.Context) (*Process, error) {
 	return p, nil
 }
 
+// errOutput ends the life of a command that prints too much.
+var errOutput = errors.New("too much output")
+
 // A launch is how a command is started somewhere and waited for.
 type launch struct {
+	most  int64 // bytes that it may print; 0 = no limit
 	start func(out, err *os.File) error
 	// wait waits for the end of what was started, and ends it when life does. It may close
 	// started earlier than that.
@@ -104,14 +109,15 @@ func (c *crew) launch(ctx context.Context, command Command, l launch) (*Process,
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("run %s: %w", name, context.Cause(ctx))
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	life, endFor := context.WithCancelCause(context.WithoutCancel(ctx))
+	end := func() { endFor(nil) }
 	p := &Process{end: end, started: make(chan struct{}), done: make(chan struct{})}
 	if !c.enter(p) {
 		end()
 		return nil, fmt.Errorf("run %s: no more commands here: %w", name, os.ErrClosed)
 	}
 	var err error
-	if p.capture, err = newCapture(command); err == nil {
+	if p.capture, err = newCapture(command, l.most, func() { endFor(errOutput) }); err == nil {
 		err = l.start(p.capture.out(), p.capture.errOut())
 		if p.capture.started(); err != nil {
 			_ = p.capture.finish()

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 	b.mu.Unlock()
 	reply := b.expect(r.ID)
 	return in.launch(ctx, c, launch{
+		most: b.plan.output,
 		start: func(out, err *os.File) error {
 			files := []*os.File{out, err}
 			if c.Stdin != nil {
@@ -86,7 +88,7 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 		},
 		wait: func(life context.Context, started chan<- struct{}) (int, string, error) {
 			answer, killed, err := b.follow(life, c.Timeout, r.ID, reply, started)
-			return answer.Exit, killed, err
+			return answer.Exit, cmp.Or(killed, answer.Killed), err
 		},
 	})
 }
@@ -108,7 +110,11 @@ func (b *Box) follow(life context.Context, timeout time.Duration, id int64, repl
 		return r, "", err
 	}
 	wait := patience
-	if killed = killedTimeout; life.Err() != nil {
+	killed = killedTimeout
+	switch {
+	case errors.Is(context.Cause(life), errOutput):
+		killed = killedOutput
+	case life.Err() != nil:
 		killed, wait = killedCancelled, closeFor
 	}
 	if err := b.send(boxinit.Request{ID: id, Kill: true}); err != nil {

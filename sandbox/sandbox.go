@@ -9,8 +9,11 @@
 // One tier so far: Linux namespaces, with a small init of ours as pid 1 (package boxinit).
 //
 // Bounded: what a box writes in memory is 1 GiB for each of /tmp, HOME and /dev/shm and a
-// quarter of the machine's for the build cache; a file is at most 4 GiB; there are no core
-// dumps. Memory and processes are not bounded.
+// quarter of the machine's for the build cache, and what [Limits] say; there are no core
+// dumps. Memory, processes and disk are looked at every tenth of a second: in between a
+// command can take more, and one that never maps what it takes (a memfd, a queue of
+// messages, a socket's buffer), or that keeps others from looking into it, is bounded by the
+// kernel's own limits only.
 //
 // Not held: a command that may write a folder without a git directory can make one there,
 // with hooks and filters that run outside when somebody uses git; [Box.Planted] tells. Git
@@ -68,6 +71,8 @@ type Policy struct {
 	Env []string
 	// Git is the user.name and user.email of commits made inside; "" leaves one unset.
 	Git [2]string
+	// Limits bound what commands use. The zero value has sensible ones.
+	Limits Limits
 	// Init is the program that serves as init: "" for skein-init beside this program's
 	// file if there is one, else this program, which must then call [Main] when [IsInit].
 	Init string
@@ -102,13 +107,14 @@ type Output struct {
 	Combined, Stdout, Stderr []byte // Combined is interleaved as it came
 	Dropped                  int64  // bytes missing from Combined, see [Command.Limit]
 	Exit                     int    // 128 + signal when one killed it
-	Killed                   string // why it was ended: "", "timeout" or "cancelled"
+	Killed                   string // why it was ended: "", "timeout", "cancelled", or a limit: "memory", "processes", "disk", "output"
 }
 
 // Values of [Output.Killed].
 const (
 	killedTimeout   = "timeout"
 	killedCancelled = "cancelled"
+	killedOutput    = "output" // the init knows the other limits
 )
 
 // ErrNoBox is wrapped by the error for a policy that no tier of this system can hold.

@@ -40,30 +40,6 @@ func dropPrivileges(spec Spec) error {
 	return nil
 }
 
-// mostBytes is how large a file a command may write: larger ones are a command that has run
-// away.
-const mostBytes = 4 << 30
-
-// limitFiles bounds the files that commands make: no core dumps, and none of any size.
-func limitFiles() error {
-	for _, l := range []struct {
-		what     string
-		resource int
-		most     uint64
-	}{{"core dumps", unix.RLIMIT_CORE, 0}, {"file size", unix.RLIMIT_FSIZE, mostBytes}} {
-		var now unix.Rlimit
-		if err := unix.Getrlimit(l.resource, &now); err != nil {
-			return fmt.Errorf("read the limit of %s: %w", l.what, err)
-		}
-		now.Max = min(now.Max, l.most)
-		now.Cur = min(now.Cur, now.Max)
-		if err := unix.Setrlimit(l.resource, &now); err != nil {
-			return fmt.Errorf("limit %s: %w", l.what, err)
-		}
-	}
-	return nil
-}
-
 // become changes the user of the calling thread only; syscall.Setuid would want all
 // threads, which a binary built with cgo cannot do this way.
 func become(uid, gid int) error {

@@ -59,30 +59,35 @@ func becomeServer(control socket) error {
 	if err != nil {
 		return fmt.Errorf("open the init: %w", err)
 	}
+	in := inside{Limits: spec.Limits}
+	preferCommands()
+	if in.Held.Processes, err = limitProcesses(spec); err != nil {
+		return err
+	}
 	if err := build(spec); err != nil {
 		return err
 	}
 	if err := loopbackUp(); err != nil {
 		return fmt.Errorf("bring the loopback device up: %w", err)
 	}
-	if err := limitFiles(); err != nil {
+	if err := limitFiles(spec.Limits.FileSize); err != nil {
 		return err
 	}
 	if err := dropPrivileges(spec); err != nil {
 		return err
 	}
-	var held Held
-	if held.Landlock, err = confine(spec); err != nil {
+	if in.Held.Landlock, err = confine(spec); err != nil {
 		return err
 	}
 	if err := install(spec.Filter); err != nil {
 		return err
 	}
-	text, err := json.Marshal(held)
+	text, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe, string(text)}, []string{})
+	// One command at a time is looked after: more would take memory for each processor.
+	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe, string(text)}, []string{"GOMAXPROCS=1"})
 	return fmt.Errorf("start the init's second stage: %w", err)
 }
 

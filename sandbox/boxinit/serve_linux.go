@@ -8,17 +8,20 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // A command is a program that was started and has not been answered for.
 type command struct {
-	id    int64
-	pid   int
-	tag   uint64 // see tags
-	ended bool
-	exit  int
+	id     int64
+	pid    int
+	tag    uint64 // see tags
+	ended  bool
+	exit   int
+	killed string // the limit for which it was ended
 }
 
 // A server is stage two. One goroutine, that of serve, owns it.
@@ -27,6 +30,12 @@ type server struct {
 	tags    *tags
 	byPID   map[int]*command
 	byID    map[int64]*command
+
+	limits Limits
+	own    int              // descriptor of what the kernel counts for the init; -1 for none
+	reaped int64            // bytes that all processes wrote which the init has waited for
+	gone   map[uint64]int64 // tag → bytes that processes wrote which the init had to reap
+	text   [4096]byte       // see read
 }
 
 // A message is a request with its descriptors.
@@ -39,8 +48,10 @@ type message struct {
 // in args what holds the box.
 func serve(control socket, args []string) {
 	unix.CloseOnExec(int(control))
-	var held Held
-	err := json.Unmarshal([]byte(strings.Join(args, "")), &held)
+	// Opened before the init closes itself to everybody.
+	own, _ := unix.Open("/proc/self/io", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	var in inside
+	err := json.Unmarshal([]byte(strings.Join(args, "")), &in)
 	if err == nil {
 		// Commands run as the same user: they must not look into the init.
 		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -51,7 +62,7 @@ func serve(control socket, args []string) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 
-	s := &server{control: control, byPID: map[int]*command{}, byID: map[int64]*command{}}
+	s := &server{control: control, byPID: map[int]*command{}, byID: map[int64]*command{}, limits: in.Limits, own: own, gone: map[uint64]int64{}}
 	if err == nil {
 		s.tags, err = newTags()
 	}
@@ -59,19 +70,28 @@ func serve(control socket, args []string) {
 		_ = control.send(failure(0, err))
 		unix.Exit(1)
 	}
-	s.reply(Reply{Held: &held})
+	reserveThreads()
+	s.reply(Reply{Held: &in.Held})
 
 	requests := make(chan message)
 	go receive(control, requests) // ends with the process
+	watch := time.NewTimer(watchEvery)
 	for {
+		idle := len(s.byPID) == 0
 		select {
 		case r, ok := <-requests:
 			if !ok {
 				unix.Exit(0) // at once: nothing here outlives it, and nothing is to be tidied
 			}
-			s.handle(r)
+			if s.handle(r); idle {
+				watch.Reset(watchEvery)
+			}
 		case <-children:
 			s.reap()
+		case <-watch.C:
+			if !idle { // a box that is crowded is not looked at all the time
+				watch.Reset(max(watchEvery, 4*s.check()))
+			}
 		}
 		s.settle()
 	}
@@ -172,18 +192,40 @@ func texts(raws []Raw) []string {
 // reap takes note of every child that has ended, adopted ones included.
 func (s *server) reap() {
 	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		pid, err := s.nextDead()
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || pid <= 0 {
 			return
 		}
+		tag, err := tagOf(pid)
+		orphan := err == nil && s.byPID[pid] == nil
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
+			return
+		}
+		if before := s.reaped; s.own >= 0 {
+			// The kernel adds what a child wrote, with its own children, to who waits for it.
+			if s.reaped = max(before, bytesWritten(s.text[:s.readAt(s.own)])); orphan {
+				s.gone[tag] += s.reaped - before
+			}
+		}
 		if c := s.byPID[pid]; c != nil {
 			c.ended, c.exit = true, exitCode(status)
 		}
 	}
+}
+
+// nextDead is a child that has ended and is still to be waited for, or 0.
+func (s *server) nextDead() (int, error) {
+	var info struct {
+		signal, errno, code, _ int32
+		pid                    int32
+		_                      [108]byte
+	} // as the kernel writes it on machines of 64 bits
+	err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return int(info.pid), err
 }
 
 func exitCode(s unix.WaitStatus) int {
@@ -205,7 +247,8 @@ func (s *server) settle() {
 			delete(s.byPID, pid)
 			delete(s.byID, c.id)
 			s.sweep(c)
-			s.reply(Reply{ID: c.id, Exit: c.exit})
+			delete(s.gone, c.tag)
+			s.reply(Reply{ID: c.id, Exit: c.exit, Killed: c.killed})
 			again = true // sweeping reaps
 		}
 	}

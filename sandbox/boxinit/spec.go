@@ -78,6 +78,13 @@ type Spec struct {
 	GID    int
 	Switch bool   // the init is root and must become UID
 	Filter []byte // seccomp program for everything in the box, as the kernel reads it
+	Limits Limits
+}
+
+// Limits bound what commands use, 0 for no limit. See [sandbox.Limits].
+type Limits struct {
+	Memory, Disk, FileSize int64
+	Processes              int
 }
 
 // A Request starts a command or ends one. With the first come the descriptors of the
@@ -101,10 +108,18 @@ type Reply struct {
 	Exit    int    // exit code, 128 + signal when killed by one
 	Error   string // why nothing was started; "" when it was
 	Errno   int    // the kernel's answer behind Error; 0 = none
+	Killed  string // the limit for which the command was ended
 	Held    *Held  // in the first reply
 }
 
 // Held is what stage one could put on the box; what it had to is not told.
 type Held struct {
-	Landlock int // version; 0 = none
+	Landlock  int  // version; 0 = none
+	Processes bool // the kernel bounds them
+}
+
+// inside is what stage one tells stage two.
+type inside struct {
+	Held   Held
+	Limits Limits
 }

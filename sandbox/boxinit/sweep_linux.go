@@ -46,11 +46,18 @@ func (t *tags) next() (uint64, error) {
 	return t.last, nil
 }
 
+// tagOf reads the tag of a process.
+func tagOf(pid int) (uint64, error) {
+	var l unix.Rlimit
+	err := unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l)
+	return l.Max, err
+}
+
 // sweepFor bounds how long the init fights processes that multiply. Those that are left
 // end with the box.
 const sweepFor = 1500 * time.Millisecond
 
-// sweep ends every process of command c, and those that belong to no command.
+// sweep ends every process of command c, if any, and those that belong to no command.
 func (s *server) sweep(c *command) {
 	keep := map[uint64]bool{}
 	for _, other := range s.byPID {
@@ -87,20 +94,9 @@ func (s *server) sweep(c *command) {
 
 // strays lists the living processes but the init whose tag is not kept.
 func strays(keep map[uint64]bool) (pids []int) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = dir.Close() }()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == 1 {
-			continue
-		}
-		var l unix.Rlimit
-		err = unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l)
-		if errors.Is(err, unix.ESRCH) || err == nil && keep[l.Max] || zombie(name) {
+	for _, pid := range processes() {
+		tag, err := tagOf(pid)
+		if errors.Is(err, unix.ESRCH) || err == nil && keep[tag] || zombie(pid) {
 			continue
 		}
 		pids = append(pids, pid)
@@ -110,8 +106,8 @@ func strays(keep map[uint64]bool) (pids []int) {
 
 // zombie reports whether a process has ended and waits for its parent, which is told by
 // its empty command line less surely than by its state.
-func zombie(pid string) bool {
-	text, err := os.ReadFile("/proc/" + pid + "/stat")
+func zombie(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	}

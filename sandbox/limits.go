@@ -1,0 +1,46 @@
+package sandbox
+
+// Limits bound what the commands of a box use: 0 stands for the default, a negative number
+// for no limit. A command that goes over one is ended, see [Output.Killed]; the box and its
+// other commands go on.
+type Limits struct {
+	// Memory is what the processes of the box have of it together, bytes; by default half of
+	// the machine's. The command that has most is the one that is ended.
+	Memory int64
+	// Processes is how many processes and threads the box has at once; 4096 by default. The
+	// command that has most is the one that is ended.
+	Processes int
+	// Disk is what one command writes to disk, bytes; 16 GiB by default. What is written and
+	// removed again counts once it has reached the disk.
+	Disk int64
+	// FileSize is how large a file a command writes, bytes; 4 GiB by default. Writing more
+	// fails, as on a full disk, or ends the process by SIGXFSZ.
+	FileSize int64
+	// Output is what one command prints, bytes, whether it is kept or not; 256 MiB by default.
+	Output int64
+}
+
+const (
+	defaultProcesses = 4096
+	defaultDisk      = 16 << 30
+	defaultFileSize  = 4 << 30
+	defaultOutput    = 256 << 20
+)
+
+// settled replaces defaults, and says 0 for no limit. Memory is the machine's, bytes.
+func (l Limits) settled(memory int64) Limits {
+	return Limits{
+		Memory:    limit(l.Memory, memory/2),
+		Processes: limit(l.Processes, defaultProcesses),
+		Disk:      limit(l.Disk, defaultDisk),
+		FileSize:  limit(l.FileSize, defaultFileSize),
+		Output:    limit(l.Output, defaultOutput),
+	}
+}
+
+func limit[N int | int64](set, usual N) N {
+	if set == 0 {
+		return usual
+	}
+	return max(set, 0)
+}
