@@ -43,6 +43,7 @@ var quiet = []string{
 	"core.splitIndex=false", // else a copy of the index would write shared index files
 	"core.safecrlf=false",   // else a file with mixed line ends could not be snapshot
 	"submodule.recurse=false",
+	"core.protectHFS=true", // what is .git on a Mac is refused anywhere
 	"gc.auto=0",
 	"maintenance.auto=false",
 }

@@ -303,7 +303,7 @@ func (t *Tree) populated(name string) bool {
 // ours reports whether a path belongs to the harness: it is never in a snapshot.
 func ours(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
-		return part == ".skein" || strings.HasPrefix(part, siblingPrefix)
+		return strings.EqualFold(part, ".skein") || strings.HasPrefix(part, siblingPrefix)
 	})
 }
 
