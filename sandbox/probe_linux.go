@@ -50,11 +50,11 @@ func Examine(ctx context.Context) (r Report, err error) {
 		step, broken, why string
 		left              error
 	}{
-		{"reader changes a file", "changed a file", tried.Write, nil},
-		{"reader makes a file", "created a file", tried.Create, nil},
-		{"reader changes a mode", "changed a file's mode", tried.Chmod, nil},
-		{"reader connects by TCP", "connected to the outside", tried.TCP, left},
-		{"reader sends by UDP", "", cmp.Or(tried.UDP, "nothing arrived"), left},
+		{"reader: change a file", "changed a file", tried.Write, nil},
+		{"reader: make a file", "created a file", tried.Create, nil},
+		{"reader: change a mode", "changed a file's mode", tried.Chmod, nil},
+		{"reader: connect by TCP", "connected to the outside", tried.TCP, left},
+		{"reader: send by UDP", "", cmp.Or(tried.UDP, "nothing arrived"), left},
 	} {
 		switch {
 		case t.why == "":
@@ -65,10 +65,10 @@ func Examine(ctx context.Context) (r Report, err error) {
 		r.add(t.step, "refused: "+t.why)
 	}
 	if text, err := os.ReadFile(existing); err != nil || string(text) != "as it was\n" {
-		return r.broken("reader changes a file", &noBox{errors.New("self-test: a file changed under a read-only box")})
+		return r.broken("reader: change a file", &noBox{errors.New("self-test: a file changed under a read-only box")})
 	}
 
-	const works = "writer changes its files"
+	const works = "writer: change its files"
 	if tried, _, err = tryIn(ctx, Policy{Workspace: dir, Writable: true}, targets); err != nil {
 		return r.broken(works, err)
 	}

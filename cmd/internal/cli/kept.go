@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,15 +56,32 @@ func runKeptMerge(c *cobra.Command, name, run string) (err error) {
 	applied, err := repo.MergeKept(c.Context(), k)
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
 		for _, at := range conflict.Conflicts {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "conflict: %s (%s)\n", face.Line(at.Path, 500), at.Kind)
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "conflict: %s (%s)\n%s", face.Line(at.Path, 500), at.Kind, quoted(at.Text))
 		}
-		return &hinted{err, "nothing was changed; bring it in by hand with skein worktrees show " + k.Name + " | git apply --3way, then drop it"}
+		return &hinted{err, "nothing was changed; bring in what fits with skein worktrees show " + k.Name + " | git apply --reject, the rest by hand, then drop it"}
 	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "merged %s of run %s: %s\n", k.Name, runOf(k), listed(applied.Files))
 	return err
+}
+
+// quoted is a text behind a bar, its middle left out where it is long.
+func quoted(text string) string {
+	const most = 60
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if text == "" {
+		return ""
+	}
+	if over := len(lines) - most; over > 0 {
+		lines = slices.Concat(lines[:most/2], []string{fmt.Sprintf("… %d lines …", over)}, lines[len(lines)-most/2:])
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("  | " + face.Visible(line) + "\n")
+	}
+	return b.String()
 }
 
 // listed is what changed, in a line.

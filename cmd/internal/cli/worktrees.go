@@ -55,7 +55,7 @@ func newKeptShow() *cobra.Command {
 		Use:   "show [flags] N",
 		Short: "Show a kept change: where it comes from, why it is kept, and its diff",
 		Example: `  skein worktrees show 0.2
-  skein worktrees show 0.2 | git apply --3way      # by hand, with markers where it does not fit`,
+  skein worktrees show 0.2 | git apply --reject      # by hand: what does not fit is in *.rej`,
 		Args: arguments(1, 1, "change named", "name one: skein worktrees show 0.2", "one at a time"),
 
 		DisableFlagsInUseLine: true,
