@@ -21,6 +21,7 @@ import (
 // sandboxOptions is what sandbox is told by its flags.
 type sandboxOptions struct {
 	write   []string
+	memory  size
 	timeout time.Duration
 }
 
@@ -33,7 +34,7 @@ func newSandbox() *cobra.Command {
 reader's, or with --write one that may change something. Its exit code is the command's own.`,
 		Example: `  skein sandbox -- bash -c 'echo x > README.md'      # refused: a reader changes nothing
   skein sandbox --write . -- go test ./...
-  skein sandbox --write build --timeout 1m -- make`,
+  skein sandbox --write build --timeout 1m --memory 2g -- make`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "no command", "name one: skein sandbox -- ls -la")
@@ -47,6 +48,7 @@ reader's, or with --write one that may change something. Its exit code is the co
 	f := c.Flags()
 	f.SetInterspersed(false) // flags behind the command are the command's
 	f.StringArrayVar(&o.write, "write", nil, "`DIR` that may be changed, the current folder or below it; may be repeated")
+	f.Var(&o.memory, "memory", "memory of the command's processes together, such as 2g (default half of the machine's)")
 	f.DurationVar(&o.timeout, "timeout", 0, "time of the command; 0 is no limit")
 	return c
 }
@@ -90,7 +92,7 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 	case lost != nil:
 		return fmt.Errorf("sandbox: pass the output on: %w", lost)
 	}
-	return &commandEnded{out.Exit, "the command was ended: " + out.Killed, o.hint(out.Killed)}
+	return &commandEnded{out.Exit, "the command was ended for its limit: " + out.Killed, o.hint(out.Killed)}
 }
 
 // policy is the box that the flags ask for.
@@ -102,7 +104,7 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 	}
 	p := sandbox.Policy{
 		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
-		Env: sandbox.Environment(os.Environ()),
+		Env: sandbox.Environment(os.Environ()), Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
 	for _, folder := range o.write {
 		abs, err := filepath.Abs(folder)
@@ -139,10 +141,15 @@ const exitNotRun = 127
 
 // hint says what would let a command get further that was ended.
 func (o sandboxOptions) hint(why string) string {
-	if why == "timeout" {
-		return "it may have " + o.timeout.String() + ": raise --timeout"
+	switch why {
+	case "timeout":
+		return "raise --timeout above " + o.timeout.String()
+	case "memory":
+		return "raise --memory, or let it need less"
+	case "output":
+		return "let it print less, or into a file"
 	}
-	return "see skein sandbox --help for what can be raised"
+	return "it used more " + why + " than any command of a box may"
 }
 
 // A passing hands output on; where nobody takes it any more, the command ends.

@@ -130,12 +130,17 @@ func (r *Report) held(h sandbox.Held) {
 	} else {
 		r.Add(section, "system calls", Note, "not filtered")
 	}
-	switch {
-	case h.Landlock == 0:
-		r.Add(section, "landlock", Note, "this kernel has none")
-	default:
+	if h.Landlock > 0 {
 		r.Add(section, "landlock", Good, fmt.Sprintf("version %d", h.Landlock))
+	} else {
+		r.Add(section, "landlock", Note, "this kernel has none")
 	}
+	if h.Processes {
+		r.Add(section, "number of processes", Good, "limited by the kernel, and watched")
+	} else {
+		r.Add(section, "number of processes", Note, "watched only: this kernel lets a fork bomb run until it is ended")
+	}
+	r.Add(section, "memory, disk, output", Good, "watched: a command that goes over its limit is ended")
 }
 
 // unheld is what boxes do not hold, or not before some version of Landlock.
