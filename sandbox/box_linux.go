@@ -108,7 +108,7 @@ func (b *Box) start(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	attr, err := namespaces()
+	attr, err := namespaces(b.policy.Net)
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,13 @@ func initProgram(named string) (string, error) {
 }
 
 // namespaces describes the process that becomes the init.
-func namespaces() (*syscall.SysProcAttr, error) {
+func namespaces(net bool) (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC,
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 		Setsid:     true, // an interrupt at the terminal is ours to handle
+	}
+	if !net {
+		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid != 0 {

@@ -52,6 +52,9 @@ func planFor(p Policy) (plan, error) {
 	if err := scratch(p, add); err != nil {
 		return none, err
 	}
+	if spec.Net = p.Net; p.Net {
+		resolvConf("/etc/resolv.conf", add)
+	}
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
@@ -262,6 +265,11 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 	}
 	for _, path := range secrets(p.Env) {
 		if !shown[path] && path != "/" {
+			add(path)
+		}
+	}
+	for _, path := range sockets(p, view) {
+		if !shown[path] {
 			add(path)
 		}
 	}

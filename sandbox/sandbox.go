@@ -18,7 +18,10 @@
 // Not held: a command that may write a folder without a git directory can make one there,
 // with hooks and filters that run outside when somebody uses git; [Box.Planted] tells. Git
 // directories that lie deep in a large writable tree, beyond its first 5,000 files and
-// folders, or in node_modules, are neither found nor closed.
+// folders, or in node_modules, are neither found nor closed. A socket that a program of the
+// host binds once the box is open, that it bound by a relative path, or that belongs to
+// another network namespace, as of a container, can be connected to where the box shows it,
+// until Landlock holds that ([Held], version 9).
 //
 // Non-goals: virtual machines; containers with a root file system of their own.
 package sandbox
@@ -39,8 +42,8 @@ import (
 // A Policy says what a box may reach. There is no default: an empty Workspace is refused.
 //
 // The file system of the host is visible read-only at its own paths, save what is hidden:
-// a built-in list of places that hold secrets or sockets, and Hidden. There is no network
-// but a loopback device of the box's own.
+// a built-in list of places that hold secrets or sockets, the sockets by path that exist when
+// the box is opened, and Hidden.
 type Policy struct {
 	// Workspace is the host folder with the files.
 	Workspace string
@@ -71,6 +74,10 @@ type Policy struct {
 	Env []string
 	// Git is the user.name and user.email of commits made inside; "" leaves one unset.
 	Git [2]string
+	// Net gives commands the network of the host, with all that listens on its loopback
+	// device; without it there is a loopback device of the box's own and nothing else. Abstract
+	// sockets of the host stay closed: where the kernel cannot hold that, no box opens.
+	Net bool
 	// Limits bound what commands use. The zero value has sensible ones.
 	Limits Limits
 	// Init is the program that serves as init: "" for skein-init beside this program's

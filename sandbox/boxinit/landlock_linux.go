@@ -19,6 +19,9 @@ const (
 	changes5 = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
+// scopes is the version that keeps signals and abstract sockets inside.
+const scopes = 6
+
 // confine puts Landlock on the calling thread and whatever it executes, as far as this
 // kernel has it, and returns its version; 0 is none. The mounts say the same already:
 // this holds where they do not, as for a FIFO or a socket on a read-only mount.
@@ -39,7 +42,7 @@ func confine(spec Spec) (version int, err error) {
 	if version >= 5 {
 		rights |= changes5
 	}
-	if version >= 6 {
+	if version >= scopes {
 		scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	if version >= 9 {

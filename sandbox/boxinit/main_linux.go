@@ -67,8 +67,10 @@ func becomeServer(control socket) error {
 	if err := build(spec); err != nil {
 		return err
 	}
-	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("bring the loopback device up: %w", err)
+	if !spec.Net {
+		if err := loopbackUp(); err != nil {
+			return fmt.Errorf("bring the loopback device up: %w", err)
+		}
 	}
 	if err := limitFiles(spec.Limits.FileSize); err != nil {
 		return err
@@ -78,6 +80,10 @@ func becomeServer(control socket) error {
 	}
 	if in.Held.Landlock, err = confine(spec); err != nil {
 		return err
+	}
+	if spec.Net && in.Held.Landlock < scopes {
+		// Abstract sockets belong to the network: buses and displays listen there.
+		return fmt.Errorf("with the network of the host, abstract sockets need landlock of version %d to be held: this kernel has %d", scopes, in.Held.Landlock)
 	}
 	if err := install(spec.Filter); err != nil {
 		return err

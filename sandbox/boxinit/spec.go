@@ -79,6 +79,7 @@ type Spec struct {
 	Switch bool   // the init is root and must become UID
 	Filter []byte // seccomp program for everything in the box, as the kernel reads it
 	Limits Limits
+	Net    bool // the network is the host's
 }
 
 // Limits bound what commands use, 0 for no limit. See [sandbox.Limits].

@@ -1,0 +1,35 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"skein/sandbox/boxinit"
+)
+
+// Where names are looked up is often told by a link into /run, which a box has for itself.
+func TestResolvConf(t *testing.T) {
+	dir, err := os.MkdirTemp("/run", "skein-test-")
+	if err != nil {
+		t.Skipf("only who may write to /run: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	target, plain := filepath.Join(dir, "stub"), filepath.Join(t.TempDir(), "plain")
+	link := filepath.Join(t.TempDir(), "resolv.conf")
+	for _, path := range []string{target, plain} {
+		if err := os.WriteFile(path, []byte("nameserver 127.0.0.53\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{link: target, plain: "", dir + "/absent": ""} {
+		got := ""
+		resolvConf(file, func(m boxinit.Mount) { got = string(m.Source) + string(m.Target) })
+		if got != want+want {
+			t.Errorf("resolvConf(%s) shows %q, want %q", file, got, want)
+		}
+	}
+}
