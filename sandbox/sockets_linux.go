@@ -33,7 +33,10 @@ func sockets(p Policy, view string) (paths []string) {
 
 // seenAt lists where the box shows a path of the host.
 func seenAt(p Policy, view, path string) (list []string) {
-	shown := append([]Mount{{Host: p.Workspace, Path: view}}, p.ReadOnly...)
+	shown := p.ReadOnly
+	if p.Layers == nil { // below layers nobody answers
+		shown = append([]Mount{{Host: p.Workspace, Path: view}}, shown...)
+	}
 	for _, m := range shown {
 		host, err := resolve(m.Host)
 		if err != nil || !within(path, host) {
