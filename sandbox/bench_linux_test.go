@@ -29,12 +29,27 @@ func BenchmarkExec(b *testing.B) {
 }
 
 // BenchmarkOpen opens and closes a box: its cost in bare commands, at the median, with
-// the tiny init and with this program as init.
+// the tiny init, with layers and with a user of every cache besides, and with this program
+// as init.
 func BenchmarkOpen(b *testing.B) {
 	open(b, sandbox.Policy{Workspace: b.TempDir()}) // or skip
-	for name, program := range map[string]string{"tiny": tinyInit(b), "itself": ""} {
-		b.Run(name, func(b *testing.B) {
-			bare, dir := outside(b, b.TempDir()), b.TempDir()
+	tiny := tinyInit(b)
+	home, env := bareHome(b)
+	for folder := range caches {
+		write(b, filepath.Join(home, folder, "f"), "")
+	}
+	for _, row := range []struct {
+		name   string
+		policy sandbox.Policy
+	}{
+		{"tiny", sandbox.Policy{Init: tiny}},
+		{"layers", sandbox.Policy{Init: tiny, Writable: true, Layers: &sandbox.Layers{}}},
+		{"caches", sandbox.Policy{Init: tiny, Env: env}},
+		{"itself", sandbox.Policy{}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			bare := outside(b, b.TempDir())
+			row.policy.Workspace = b.TempDir()
 			var opened, closed, one []time.Duration
 			for b.Loop() {
 				one = append(one, timed(b, func(ctx context.Context) error {
@@ -43,7 +58,7 @@ func BenchmarkOpen(b *testing.B) {
 				}))
 				var box *sandbox.Box
 				opened = append(opened, timed(b, func(ctx context.Context) (err error) {
-					box, err = sandbox.Open(ctx, sandbox.Policy{Workspace: dir, Init: program})
+					box, err = sandbox.Open(ctx, row.policy)
 					return err
 				}))
 				closed = append(closed, timed(b, func(context.Context) error { return box.Close() }))

@@ -20,7 +20,8 @@ var allowed = []string{
 	"NVM_DIR", "NODE_PATH", "NODE_ENV", "NODE_OPTIONS", "VOLTA_HOME", "PNPM_HOME", "BUN_INSTALL", "DENO_DIR",
 	"PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX",
 	"RBENV_ROOT", "GEM_HOME", "GEM_PATH", "BUNDLE_PATH", "PERL5LIB", "DOTNET_ROOT", "ASDF_DIR", "ASDF_DATA_DIR", "SDKMAN_DIR",
-	"XDG_CACHE_HOME",
+	"XDG_CACHE_HOME", "GOLANGCI_LINT_CACHE", "npm_config_cache", "npm_config_store_dir", "YARN_CACHE_FOLDER", "BUN_INSTALL_CACHE_DIR",
+	"PIP_CACHE_DIR", "UV_CACHE_DIR", "GRADLE_USER_HOME", "CCACHE_DIR",
 }
 
 // secretName finds names that look like secrets, secretValue addresses that hold one.

@@ -55,6 +55,7 @@ func planFor(p Policy) (plan, error) {
 	if spec.Net = p.Net; p.Net {
 		resolvConf("/etc/resolv.conf", add)
 	}
+	caches := cached(p, add)
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
@@ -64,7 +65,7 @@ func planFor(p Policy) (plan, error) {
 	}
 	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
-	return plan{spec: spec, view: view, env: environment(p), guard: guard, output: most.Output}, nil
+	return plan{spec: spec, view: view, env: environment(p, caches), guard: guard, output: most.Output}, nil
 }
 
 // workspace shows the files.
@@ -239,13 +240,6 @@ func scratch(p Policy, add func(boxinit.Mount)) error {
 		}
 		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: "/tmp", Writable: true, Mine: true})
 	}
-	cache := boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.GoCache, Writable: true, Mine: true, Size: layerSize}
-	if named := goCache(p.Env); filepath.IsAbs(named) { // else there is no home to look in
-		if users, err := resolve(named); err == nil {
-			cache.Kind, cache.Source = boxinit.Overlay, boxinit.Raw(users)
-		}
-	}
-	add(cache)
 	return nil
 }
 
@@ -296,8 +290,9 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 	return nil
 }
 
-// environment is what commands see: the policy's, and what the box itself decides.
-func environment(p Policy) []string {
+// environment is what commands see: the policy's, where caches are, and what the box itself
+// decides.
+func environment(p Policy, caches []string) []string {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	home := lookup(p.Env, "HOME")
 	for _, t := range []struct{ variable, folder string }{
@@ -311,21 +306,11 @@ func environment(p Policy) []string {
 			env = append(env, t.variable+"="+t.folder)
 		}
 	}
-	own := []string{"HOME=" + boxinit.Home, "TMPDIR=/tmp", "GOCACHE=" + boxinit.GoCache, "XDG_CACHE_HOME=" + boxinit.Home + "/.cache"}
-	return override(env, p.Env, own)
+	own := []string{"HOME=" + boxinit.Home, "TMPDIR=/tmp", "XDG_CACHE_HOME=" + boxinit.Home + "/.cache"}
+	return override(env, withoutCaches(p.Env), caches, own)
 }
 
-// goCache and modules are the folders the go command would use, see "go help environment".
-func goCache(env []string) string {
-	if dir := lookup(env, "GOCACHE"); dir != "" {
-		return dir
-	}
-	if dir := lookup(env, "XDG_CACHE_HOME"); dir != "" {
-		return filepath.Join(dir, "go-build")
-	}
-	return filepath.Join(lookup(env, "HOME"), ".cache", "go-build")
-}
-
+// modules is the folder the go command would use, see "go help environment".
 func modules(env []string) string {
 	if dir := lookup(env, "GOMODCACHE"); dir != "" {
 		return dir

@@ -24,7 +24,7 @@ const Name = "skein-init"
 // Paths inside a box that belong to the box itself.
 const (
 	Home    = "/run/skein/home"    // HOME, private to the box
-	GoCache = "/run/skein/gocache" // GOCACHE, a throw-away layer over the user's
+	Caches  = "/run/skein/cache"   // parent of build caches, throw-away layers over the user's
 	Objects = "/run/skein/objects" // parent of the object stores of [sandbox.Policy]
 )
 
