@@ -36,6 +36,7 @@ type Options struct {
 	Tools  []string      // names of the tools offered; nil offers all, empty none
 
 	NoSandbox   bool                        // run commands without a box (--sandbox off)
+	AllowNet    bool                        // commands in boxes have the host's network (--allow-net)
 	Probe       func(context.Context) error // finds out whether boxes hold here; nil: [sandbox.Probe]
 	Init        string                      // program that serves as a box's init; see [sandbox.Policy]
 	Environ     []string                    // the user's environment, from which boxes get the harmless part
@@ -104,6 +105,14 @@ func (o Options) withDefaults() Options {
 		o.Session = journal.NewID(o.Now())
 	}
 	return o
+}
+
+// sandbox is the value of --sandbox, as the journal has it.
+func (o Options) sandbox() string {
+	if o.NoSandbox {
+		return "off"
+	}
+	return "auto"
 }
 
 func defaults[T comparable](v *T, d T) {

@@ -34,7 +34,7 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 	p := sandbox.Policy{
 		Workspace: s.root, View: s.view, Writable: writable, ReadOnly: s.mounts,
 		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein"), ".skein"},
-		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init,
+		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init, Net: r.o.AllowNet,
 	}
 	if r.repo != nil {
 		p.Hidden = append(p.Hidden, filepath.Join(r.repo.Tree().Root, ".skein"))

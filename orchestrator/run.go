@@ -65,7 +65,8 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 		defer cancel()
 	}
 	r.journal.Append("0", &journal.RunStarted{
-		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access), Jobs: o.Jobs, Params: o.Params,
+		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access),
+		Sandbox: o.sandbox(), Net: o.AllowNet || o.NoSandbox, Jobs: o.Jobs, Params: o.Params,
 	})
 	started := o.Now()
 	var ended agent.Outcome
@@ -124,6 +125,8 @@ func (r *run) prepare(ctx context.Context) error {
 	switch {
 	case r.o.NoSandbox:
 		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
+	case r.noBox == nil && r.o.AllowNet:
+		r.notice("commands reach the network, as you do", "leave --allow-net away to have them without")
 	case r.noBox != nil:
 		r.notice(r.noBox.Error(), "readers run no commands; for the others allow them with --sandbox off")
 	}

@@ -9,6 +9,8 @@ type RunStarted struct {
 	Model       string       `json:"model"`
 	Delegate    string       `json:"delegate"` // full, no-tools, task-only or off
 	Access      string       `json:"access"`
+	Sandbox     string       `json:"sandbox"` // auto or off
+	Net         bool         `json:"net"`     // commands have the network that the user has
 	Jobs        int          `json:"jobs"`
 	Params      model.Params `json:"params"` // as given to the provider
 }

@@ -29,6 +29,7 @@ type runOptions struct {
 	delegate string
 	access   string
 	sandbox  string
+	allowNet bool
 	conflict string
 	tools    string
 	json     bool
@@ -72,6 +73,7 @@ func newRun() *cobra.Command {
 	group(c, "What may happen", func(f *pflag.FlagSet) {
 		choiceVar(f, &o.access, "access", string(gate.Confirm), "what may run without asking", string(gate.ReadOnly), string(gate.Confirm), string(gate.Auto))
 		choiceVar(f, &o.sandbox, "sandbox", "auto", "off runs commands without a box", "auto", "off")
+		f.BoolVar(&o.allowNet, "allow-net", false, "commands in the box have the network that you have")
 		f.StringVar(&o.tools, "tools", "all", "`A,B,C` offers these tools only; none offers none")
 	})
 	group(c, "Subagents", func(f *pflag.FlagSet) {
@@ -84,14 +86,12 @@ func newRun() *cobra.Command {
 		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
 		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
 	})
-	group(c, "Limits", func(f *pflag.FlagSet) {
+	group(c, "Limits and output", func(f *pflag.FlagSet) {
 		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model")
 		f.IntVar(&o.maxTokens, "max-tokens", 8192, "tokens of one reply")
 		f.Int64Var(&o.budget, "budget-tokens", 0, "tokens of the whole run, input and output; 0 is no limit")
 		f.Float64Var(&o.budgetUSD, "budget-usd", 0, "`DOLLARS` of the whole run; needs the model's prices; 0 is no limit")
 		f.DurationVar(&o.timeout, "timeout", 0, "time of the whole run; 0 is no limit")
-	})
-	group(c, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.schema, "output-schema", "", "`FILE` with a JSON Schema that the answer has to fit")
 		f.BoolVar(&o.json, "json", false, "print every event as a line of JSON in place of the answer")
 		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
@@ -212,7 +212,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	options := orchestrator.Options{
 		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict),
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
-		NoSandbox: o.sandbox == "off", Environ: os.Environ(),
+		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
 		MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
 		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,

@@ -21,6 +21,7 @@ import (
 // sandboxOptions is what sandbox is told by its flags.
 type sandboxOptions struct {
 	write   []string
+	net     bool
 	memory  size
 	timeout time.Duration
 }
@@ -33,7 +34,7 @@ func newSandbox() *cobra.Command {
 		Long: `Run a command in a box, as those of agents are, with the current folder as its workspace: a
 reader's, or with --write one that may change something. Its exit code is the command's own.`,
 		Example: `  skein sandbox -- bash -c 'echo x > README.md'      # refused: a reader changes nothing
-  skein sandbox --write . -- go test ./...
+  skein sandbox --write . --allow-net -- go mod download
   skein sandbox --write build --timeout 1m --memory 2g -- make`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -48,6 +49,7 @@ reader's, or with --write one that may change something. Its exit code is the co
 	f := c.Flags()
 	f.SetInterspersed(false) // flags behind the command are the command's
 	f.StringArrayVar(&o.write, "write", nil, "`DIR` that may be changed, the current folder or below it; may be repeated")
+	f.BoolVar(&o.net, "allow-net", false, "give it the network that you have")
 	f.Var(&o.memory, "memory", "memory of the command's processes together, such as 2g (default half of the machine's)")
 	f.DurationVar(&o.timeout, "timeout", 0, "time of the command; 0 is no limit")
 	return c
@@ -104,7 +106,7 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 	}
 	p := sandbox.Policy{
 		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
-		Env: sandbox.Environment(os.Environ()), Limits: sandbox.Limits{Memory: int64(o.memory)},
+		Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
 	for _, folder := range o.write {
 		abs, err := filepath.Abs(folder)
@@ -133,7 +135,11 @@ func describe(p sandbox.Policy) string {
 		slices.Sort(p.Scopes)
 		may = "in " + p.Workspace + " may be changed: " + strings.Join(p.Scopes, ", ")
 	}
-	return may + "; no network; HOME and /tmp are its own, and end with it"
+	network := "no network"
+	if p.Net {
+		network = "the network that you have"
+	}
+	return may + "; " + network + "; HOME and /tmp are its own, and end with it"
 }
 
 // exitNotRun is what shells and env answer for a program that they do not find.

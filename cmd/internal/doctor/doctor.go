@@ -149,7 +149,7 @@ var unheld = []struct {
 	what, text string
 }{
 	{always, "git directories", "a command can make new ones in folders that it may change; they are told of"},
-	{scopes, "abstract sockets", "with the network allowed, those of the host can be connected to"},
+	{scopes, "abstract sockets", "this kernel cannot close the host's to commands with the network: --allow-net opens no box"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
 }
 
