@@ -179,13 +179,16 @@ func TestLayersRefused(t *testing.T) {
 // A file that many commands need may be a socket of a daemon: below an overlay nobody answers.
 func TestLayersHideSockets(t *testing.T) {
 	base, program := t.TempDir(), self(t, t.TempDir())
-	path := filepath.Join(base, "socket")
+	bound := filepath.Join(base, "bound")
 	var lc net.ListenConfig
-	socket, err := lc.Listen(t.Context(), "unix", path)
+	socket, err := lc.Listen(t.Context(), "unix", bound)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = socket.Close() }()
+	if err := os.Rename(bound, filepath.Join(base, "socket")); err != nil { // else it would be hidden
+		t.Fatal(err)
+	}
 	dial := helper + "=dial " + program + " unix socket"
 	must(t, outside(t, base), dial)
 	p := sandbox.Policy{Workspace: base, Writable: true, Layers: &sandbox.Layers{}, ReadOnly: []sandbox.Mount{{Host: filepath.Dir(program)}}}
