@@ -221,10 +221,10 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		if b.run.o.NoSandbox {
 			s.view = s.root // nothing can show the copy at its parent's path
 		}
-		b.run.journal.Append(c.name, &journal.Copied{Backend: "fresh", Path: c.copy.Root})
+		b.run.journal.Append(c.name, &journal.Copied{Backend: c.copy.Backend, Why: c.copy.Why, Path: c.copy.Root})
 		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(snap.Left)}
 	}
-	p, err := b.run.open(s, c.name, writes, b.place.readers)
+	p, err := b.run.open(ctx, s, c.name, writes, b.place.readers)
 	if err != nil {
 		return where, err
 	}
@@ -259,6 +259,9 @@ func (c *child) collect(ctx context.Context) error {
 func copySite(c *worktree.Copy, parent string) site {
 	offset := filepath.Clean(c.Tree().Prefix)
 	s := site{root: c.Root, view: parent, offset: offset, gitDir: c.GitDir, tree: c.Tree(), copy: c}
+	if l := c.Layers(); l != nil {
+		s.root, s.layers = l.Base, &sandbox.Layers{Above: l.Above, Upper: l.Upper, Work: l.Work}
+	}
 	if offset != "." {
 		s.view = strings.TrimSuffix(parent, "/"+offset)
 	}

@@ -41,6 +41,7 @@ type Options struct {
 	Init        string                      // program that serves as a box's init; see [sandbox.Policy]
 	Environ     []string                    // the user's environment, from which boxes get the harmless part
 	Cache       string                      // where copies live; "" = the user's cache folder
+	Copies      string                      // how they are made: auto, overlay or fresh [auto]
 	Jobs        int                         // agents at work at once [8]
 	MaxDepth    int                         // levels of children [1]
 	MaxChildren int                         // children per run [64]

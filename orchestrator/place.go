@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,18 +22,20 @@ type site struct {
 	offset string          // the workspace below root and view, "." for the whole
 	gitDir string          // private git directory, "" for none
 	mounts []sandbox.Mount // object stores it needs
+	layers *sandbox.Layers // over root; nil where root holds all files
+	shown  *layeredBox     // whose box shows them
 	tree   *worktree.Tree  // nil without git
 	copy   *worktree.Copy  // nil in the user's own tree
 }
 
-// shown is the path of the workspace as agents see it.
-func (s site) shown() string { return filepath.Join(s.view, s.offset) }
+// path is that of the workspace as agents see it.
+func (s site) path() string { return filepath.Join(s.view, s.offset) }
 
 // policy is what commands of an agent at this site may reach. State of sessions and copies of
 // others are hidden.
 func (r *run) policy(s site, writable bool) sandbox.Policy {
 	p := sandbox.Policy{
-		Workspace: s.root, View: s.view, Writable: writable, ReadOnly: s.mounts,
+		Workspace: s.root, Layers: s.layers, View: s.view, Writable: writable, ReadOnly: s.mounts,
 		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein"), ".skein"},
 		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init, Net: r.o.AllowNet,
 	}
@@ -41,7 +44,10 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 		p.Hidden = append(p.Hidden, r.repo.Private()...)
 	}
 	if writable {
-		p.GitDir, p.Scopes = s.gitDir, []string{s.offset}
+		p.Scopes = []string{s.offset}
+	}
+	if writable || s.layers != nil { // else it is seen with the other files
+		p.GitDir = s.gitDir
 	}
 	return p
 }
@@ -50,8 +56,8 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 type place struct {
 	site
 	ws    tools.Workspace
-	files *sandbox.Files
-	exec  interface{ Close() error } // nil when there are no commands
+	files io.Closer // nil when they are reached through exec
+	exec  io.Closer // nil when there are no commands
 	// readers is the box of those who read this workspace, and nothing else: this place's own,
 	// if it is such a one, among them.
 	readers *sharedBox
@@ -59,19 +65,26 @@ type place struct {
 
 // open makes a place of a site, for the agent of that name. Commands need a box; where none can
 // be had, ws.NoExec says why. readers is the box that others already read this site in, or nil.
-func (r *run) open(s site, name string, writable bool, readers *sharedBox) (*place, error) {
+func (r *run) open(ctx context.Context, s site, name string, writable bool, readers *sharedBox) (*place, error) {
 	p := &place{site: s, readers: readers}
 	if writable || readers == nil {
 		p.readers = &sharedBox{policy: r.policy(s, false)}
 	}
-	files, err := sandbox.OpenFiles(sandbox.Policy{
-		Workspace: filepath.Join(s.root, s.offset), View: s.shown(), Writable: writable, Hidden: []string{".skein"},
-	})
+	p.ws.Path = s.path()
+	if writable && s.layers != nil {
+		box, err := openLayers(ctx, r.policy(s, true), s)
+		if err != nil {
+			return nil, err
+		}
+		p.shown, p.exec = box, box
+		p.ws.FS, p.ws.Exec = box, box
+		return p, nil
+	}
+	files, err := openFiles(s, writable)
 	if err != nil {
 		return nil, err
 	}
-	p.files = files
-	p.ws = tools.Workspace{Path: s.shown(), FS: files}
+	p.files, p.ws.FS = files, files
 	switch {
 	case r.o.NoSandbox && writable:
 		bare := &sandbox.Bare{Dir: filepath.Join(s.root, s.offset), Env: sandbox.Environment(r.o.Environ)}
@@ -92,6 +105,16 @@ func (r *run) open(s site, name string, writable bool, readers *sharedBox) (*pla
 	return p, nil
 }
 
+// openFiles opens the files of a site.
+func openFiles(s site, writable bool) (*sandbox.Files, error) {
+	if s.shown != nil {
+		return s.shown.part(s.offset, writable)
+	}
+	return sandbox.OpenFiles(sandbox.Policy{
+		Workspace: filepath.Join(s.root, s.offset), View: s.path(), Writable: writable, Hidden: []string{".skein"},
+	})
+}
+
 // planted lists what commands made in the place that git on the host would obey: git
 // directories, whose configuration and hooks can name programs. It is asked after Close.
 func (p *place) planted() []string {
@@ -107,7 +130,10 @@ func (p *place) Close() error {
 	if p.exec != nil {
 		err = p.exec.Close()
 	}
-	return errors.Join(p.files.Close(), err)
+	if p.files != nil {
+		err = errors.Join(p.files.Close(), err)
+	}
+	return err
 }
 
 // A lazyBox opens its box at the first command: an agent that only uses file tools has none.

@@ -108,7 +108,9 @@ func (r *run) prepare(ctx context.Context) error {
 	var noRepo error
 	var both errgroup.Group // each starts processes, and neither needs the other
 	both.Go(func() error {
-		repo, noRepo = worktree.Open(ctx, r.dir, worktree.Options{Cache: r.o.Cache, Session: r.o.Session, Run: "1"})
+		repo, noRepo = worktree.Open(ctx, r.dir, worktree.Options{
+			Cache: r.o.Cache, Session: r.o.Session, Run: "1", Backend: r.o.Copies, Layers: r.showsLayers,
+		})
 		return nil
 	})
 	both.Go(func() error {
@@ -174,7 +176,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 	if r.repo != nil {
 		s.tree = r.repo.Tree()
 	}
-	p, err := r.open(s, "0", r.o.Access != gate.ReadOnly, nil)
+	p, err := r.open(ctx, s, "0", r.o.Access != gate.ReadOnly, nil)
 	if err != nil {
 		return out, err
 	}

@@ -31,6 +31,9 @@ func (b *Box) Root() string { return "" }
 // Files is never reached.
 func (b *Box) Files() (*Files, error) { return nil, ErrNoBox }
 
+// FilesBelow is never reached.
+func (b *Box) FilesBelow(string, bool) (*Files, error) { return nil, ErrNoBox }
+
 // Held tells of nothing.
 func (b *Box) Held() Held { return Held{} }
 

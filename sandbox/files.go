@@ -69,6 +69,32 @@ func (p Policy) files(path string) (*Files, error) {
 	return f, nil
 }
 
+// below is what lies in a folder of these, under the same policy.
+func (f *Files) below(dir string) (*Files, error) {
+	root, err := f.root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	part := &Files{root: root, writable: f.writable, hidden: inFolder(f.hidden, dir), scopes: inFolder(f.scopes, dir)}
+	for _, view := range f.views {
+		part.views = append(part.views, filepath.Join(view, dir))
+	}
+	return part, nil
+}
+
+// inFolder names relative paths from a folder: those in it, and "." for what holds it.
+func inFolder(paths []string, dir string) []string {
+	var named []string
+	for _, p := range paths {
+		if rel, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(rel) {
+			named = append(named, rel)
+		} else if p == "." || within(dir, p) {
+			named = append(named, ".")
+		}
+	}
+	return named
+}
+
 // Close gives the handle back.
 func (f *Files) Close() error { return f.root.Close() }
 

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,4 +41,19 @@ func (b *Box) Files() (*Files, error) {
 	default:
 	}
 	return b.policy.files(b.Root())
+}
+
+// FilesBelow is [Box.Files] for a folder of the workspace, named by its path in it, which
+// need not be writable though the box is.
+func (b *Box) FilesBelow(dir string, writable bool) (*Files, error) {
+	whole, err := b.Files()
+	if err != nil {
+		return nil, err
+	}
+	part, err := whole.below(filepath.Clean(dir))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace: %w", err), whole.Close())
+	}
+	part.writable = part.writable && writable
+	return part, whole.Close()
 }

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -41,21 +42,29 @@ func checkBackend(name string) error {
 }
 
 // chooseLocked decides how copies are made. The cache is there.
-func (r *Repo) chooseLocked(o Options) error {
-	r.backend, r.backendWhy = Fresh, ""
-	switch {
-	case o.Backend == Fresh:
+func (r *Repo) chooseLocked(ctx context.Context, o Options) error {
+	if o.Backend == Fresh {
+		r.backend, r.backendWhy = Fresh, ""
 		return nil
-	case !o.Overlay:
-		r.backendWhy = "no box here shows layers"
-	default:
-		r.backend = Overlay
-		if err := tryLayers(filepath.Join(r.cache, "bases")); err != nil {
-			r.backend, r.backendWhy = Fresh, "the cache cannot hold layers: "+err.Error()
+	}
+	why := "there are no boxes"
+	if o.Layers != nil {
+		why = ""
+		if err := o.Layers(ctx); err != nil {
+			why = "boxes show no layers: " + err.Error()
+		} else if err := tryLayers(filepath.Join(r.cache, "bases")); err != nil {
+			why = "the cache cannot hold layers: " + err.Error()
 		}
 	}
-	if o.Backend == Overlay && r.backend != Overlay {
-		return &BackendError{Overlay, r.backendWhy}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what was found means nothing
+	}
+	if r.backend, r.backendWhy = Overlay, why; why == "" {
+		return nil
+	}
+	r.backend = Fresh
+	if o.Backend == Overlay {
+		return &BackendError{Overlay, why}
 	}
 	return nil
 }

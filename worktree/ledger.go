@@ -219,7 +219,7 @@ func (l *ledger) rollBack() (others []string, err error) {
 
 // rooted reports by its error that the tree is gone.
 func (l *ledger) rooted() error {
-	info, err := os.Lstat(string(l.Root))
+	info, err := os.Stat(string(l.Root)) // that of an attached copy is a link of the kernel's
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s: %w: not a folder", l.Root, fs.ErrNotExist)
 	}

@@ -30,6 +30,14 @@ func TestOnOverlay(t *testing.T) {
 	}
 }
 
+// layers says that there are boxes that show layers, where copies shall be made of them.
+func layers() func(context.Context) error {
+	if os.Getenv(onOverlay) == "" {
+		return nil
+	}
+	return func(context.Context) error { return nil }
+}
+
 func needLayers(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()

@@ -183,7 +183,7 @@ func (l *lab) openAt(dir string, o worktree.Options) *worktree.Repo {
 	if o.Cache == "" {
 		o.Cache = l.cache
 	}
-	o.Overlay = os.Getenv(onOverlay) != ""
+	o.Layers = layers()
 	r, err := worktree.Open(l.Context(), dir, o)
 	if err != nil {
 		l.Fatalf("Open(%s) = %v, want no error", dir, err)

@@ -23,7 +23,7 @@ func (r *Repo) begin(ctx context.Context) error {
 	if err := r.makeCache(); err != nil {
 		return fmt.Errorf("make cache folder: %w", err)
 	}
-	if err := r.chooseLocked(r.asked); err != nil {
+	if err := r.chooseLocked(ctx, r.asked); err != nil {
 		return err
 	}
 	store := r.findStore()

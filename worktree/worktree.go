@@ -45,8 +45,9 @@ type Options struct {
 	// fails with a [BackendError].
 	Backend string
 
-	// Overlay says that the caller shows copies in boxes that can show layers as one tree.
-	Overlay bool
+	// Layers tells by its error why boxes cannot show the layers of a copy as one tree. It
+	// is asked once, before the first snapshot; nil: there are no boxes.
+	Layers func(context.Context) error
 
 	// Fault is a seam for tests: it is called before and after each git call and each
 	// file replacement, with the name of that point, and its error ends the operation

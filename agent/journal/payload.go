@@ -96,8 +96,9 @@ type Snapshot struct {
 
 // Copied says that a writer's copy is ready.
 type Copied struct {
-	Backend string `json:"backend"`
-	Path    string `json:"path"`
+	Backend string `json:"backend"`       // overlay or fresh
+	Why     string `json:"why,omitempty"` // it was not made in a better way
+	Path    string `json:"path"`          // what the writer writes
 }
 
 // Collected is what a writer changed.
