@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -49,6 +50,7 @@ func runDiff(c *cobra.Command, run string, stat bool) error {
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
+	_, _ = fmt.Fprintf(c.ErrOrStderr(), "run %s, %s ago: %s\n", runName(change.Session, change.Run), age(time.Since(change.When)), extent(change.Files))
 	out := c.OutOrStdout()
 	if stat {
 		var b strings.Builder

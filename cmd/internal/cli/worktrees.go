@@ -130,12 +130,14 @@ func find(ctx context.Context, repo *worktree.Repo, name, run string) (worktree.
 	return worktree.KeptChange{}, &hinted{errors.New(text), "skein worktrees list shows what is"}
 }
 
-// runOf is the run as a person names it.
-func runOf(k worktree.KeptChange) string {
-	if k.Run == "1" {
-		return k.Session
+// runOf is the run of a kept change as a person names it.
+func runOf(k worktree.KeptChange) string { return runName(k.Session, k.Run) }
+
+func runName(session, run string) string {
+	if run == "1" { // so far every session has one
+		return session
 	}
-	return k.Session + "/" + k.Run
+	return session + "/" + run
 }
 
 func runKept(c *cobra.Command, asJSON bool) error {
