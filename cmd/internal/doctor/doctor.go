@@ -93,6 +93,11 @@ func (r *Report) git(ctx context.Context, dir string) {
 func (r *Report) box(ctx context.Context) {
 	const section = "box"
 	found, err := sandbox.Examine(ctx)
+	if err == nil {
+		r.Add(section, "tier", Good, found.Held.Tier)
+	} else {
+		r.Add(section, "tier", Note, "none: readers run no commands, others only with --sandbox off")
+	}
 	for _, s := range found.Steps {
 		if s.Held {
 			r.Add(section, s.What, Good, s.Detail)
