@@ -20,7 +20,11 @@ import (
 // TestMain serves as the process that is killed, where crash asks for it.
 func TestMain(m *testing.M) {
 	if root := os.Getenv("CRASH_ROOT"); root != "" {
-		if err := crash(context.Background(), root); err != nil {
+		run := crash
+		if os.Getenv("CRASH_IN") == "team" {
+			run = crashTeam
+		}
+		if err := run(context.Background(), root); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -138,16 +142,27 @@ func (l *lab) crashRepo() {
 // when it came to its end.
 func (l *lab) killAt(in, root string, at int) string {
 	l.Helper()
+	if out, killed := l.crashed(in, root, at); killed {
+		return out
+	}
+	return ""
+}
+
+// crashed runs a run that kills itself; it returns what that said, and whether it was
+// killed or came to its end.
+func (l *lab) crashed(in, root string, at int) (out string, killed bool) {
+	l.Helper()
 	cmd := exec.CommandContext(l.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "CRASH_ROOT="+root, "CRASH_CACHE="+l.cache, "CRASH_IN="+in, fmt.Sprint("CRASH_AT=", at))
-	out, err := cmd.CombinedOutput()
+	text, err := cmd.CombinedOutput()
+	out = strings.TrimSpace(string(text))
 	if err == nil {
-		return ""
+		return out, false
 	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 		l.Fatalf("process = %v, want it killed\n%s", err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out, true
 }
 
 // crashes kills a run at every point and has the next one recover.

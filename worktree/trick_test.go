@@ -107,11 +107,12 @@ var tricks = []trick{
 		l.add(c)
 		return l.staged(c, "ghost") != ""
 	}, nil, nil},
-	{"no index", func(l *lab, c *worktree.Copy, _ string) { l.write(c.GitDir, "index", "garbage") },
-		func(l *lab, c *worktree.Copy, _ func() bool) bool {
-			_, err := l.tryGit(c.Root, "add", "-A")
-			return err != nil
-		}, nil, nil},
+	{"no index", func(l *lab, c *worktree.Copy, _ string) {
+		l.write(c.GitDir, "index", "garbage")
+	}, func(l *lab, c *worktree.Copy, _ func() bool) bool {
+		_, err := l.tryGit(c.Root, "add", "-A")
+		return err != nil
+	}, nil, nil},
 	{"exclusions of its own", func(l *lab, c *worktree.Copy, _ string) {
 		l.write(c.GitDir, "own/info/exclude", "new\n")
 		l.write(c.Root, "new", "new\n")
@@ -146,7 +147,7 @@ var tricks = []trick{
 	{"rules that are links", func(l *lab, c *worktree.Copy, _ string) {
 		l.gitIn(c.Root, "config", "core.symlinks", "true")
 		l.link(c.Root, ".gitmodules", l.root+"/a")
-	}, func(l *lab, c *worktree.Copy, _ func() bool) bool {
+	}, func(_ *lab, c *worktree.Copy, _ func() bool) bool {
 		info, err := os.Stat(c.Root + "/.gitmodules")
 		return err == nil && info.Mode().IsRegular() // whoever reads it reads what it leads to
 	}, nil, []string{".gitmodules"}},
@@ -154,7 +155,7 @@ var tricks = []trick{
 		l.remove(c.Root, "dir")
 		l.link(c.Root, "dir", l.root+"/dir")
 		l.write(l.root, "dir/b", "of the user since\n")
-	}, func(l *lab, c *worktree.Copy, _ func() bool) bool {
+	}, func(_ *lab, c *worktree.Copy, _ func() bool) bool {
 		text, err := os.ReadFile(c.Root + "/dir/b")
 		return err == nil && string(text) == "of the user since\n"
 	}, []string{"dir", "dir/b"}, nil},

@@ -1,0 +1,239 @@
+package worktree_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"skein/worktree"
+)
+
+// The team of a run that is killed: three writers, of whom the second conflicts with the
+// first.
+var team = []struct {
+	name  string
+	files map[string]string
+}{
+	{"0.1", map[string]string{"a": "first\n", "dir/new": "first\n"}},
+	{"0.2", map[string]string{"a": "second\n", "second": "second\n"}},
+	{"0.3", map[string]string{"c": "third\n", "dir/b": "third\n", "deep/er/new": "third\n"}},
+}
+
+// crashTeam does a run of the team and kills itself at the point whose number CRASH_AT
+// is. It prints whose edits are done, and the point, or how many there are.
+func crashTeam(ctx context.Context, root string) error {
+	at, err := strconv.Atoi(os.Getenv("CRASH_AT"))
+	if err != nil {
+		return err
+	}
+	points := 0
+	r, err := worktree.Open(ctx, root, worktree.Options{
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Overlay: os.Getenv(onOverlay) != "",
+		Fault: func(point string) error {
+			if points++; points == at {
+				fmt.Println("killed", point)
+				return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s, err := r.Tree().Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	var copies []*worktree.Copy
+	for _, w := range team {
+		c, err := r.Copy(ctx, s, w.name)
+		if err != nil {
+			return err
+		}
+		copies = append(copies, c)
+		for name, text := range w.files {
+			at := filepath.Join(c.Root, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o600)); err != nil {
+				return err
+			}
+		}
+		fmt.Println("edited", w.name)
+	}
+	var changes []worktree.Change
+	for _, c := range copies {
+		ch, err := c.Collect(ctx, "work\n")
+		if err != nil {
+			return err
+		}
+		changes = append(changes, ch)
+	}
+	onto := s.Commit
+	for i, c := range copies {
+		merged, err := r.Merge(ctx, onto, changes[i])
+		var conflict *worktree.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			_, err = r.Keep(ctx, changes[i], c.Name, "it conflicts")
+		case err == nil:
+			if _, err = r.Tree().Apply(ctx, onto, merged); err == nil {
+				onto, err = merged, c.Merged()
+			}
+		}
+		if err == nil {
+			_, err = c.Remove(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = r.Close(ctx)
+	fmt.Println("points", points)
+	return err
+}
+
+func (l *lab) teamRepo() {
+	l.write(l.root, "a", "a\n")
+	l.write(l.root, "dir/b", "b\n")
+	l.write(l.root, "c", "c\n")
+	l.commit()
+	l.write(l.root, "c", "staged\n")
+	l.git("add", "c")
+	l.write(l.root, "untracked", "untracked\n")
+}
+
+// Killed at any point of a run, the tree is as it was before or after each merge, and
+// every change is merged or kept; nothing else is left.
+func TestTeamKilledAnywhere(t *testing.T) {
+	l := newLab(t)
+	l.teamRepo()
+	_, said := l.teamKilledAt(0)
+	total, err := strconv.Atoi(said["points"])
+	if err != nil || total < 100 {
+		t.Fatalf("the run says %v, want at least 100 points", said)
+	}
+	tries := min(total, long(30, total))
+	actions := map[string]int{}
+	for i := range tries {
+		teamKilled(t, 1+i*(total-1)/max(tries-1, 1), actions) // the first and the last one, too
+	}
+	t.Logf("killed at %d of %d points; recovered: %v", tries, total, actions)
+	if actions["whole tree before"] == 0 || actions["first merged"] == 0 || actions["all merged"] == 0 {
+		t.Errorf("ends of runs = %v, want all three", actions)
+	}
+}
+
+// teamKilledAt runs the team; it returns whose edits were done, and what else it said.
+func (l *lab) teamKilledAt(at int) (edited []string, said map[string]string) {
+	l.Helper()
+	said = map[string]string{}
+	out, _ := l.crashed("team", l.root, at)
+	for line := range strings.Lines(out) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "edited" {
+			edited = append(edited, rest)
+		}
+		said[word] = rest
+	}
+	return edited, said
+}
+
+func teamKilled(t *testing.T, at int, actions map[string]int) {
+	l := newLab(t)
+	l.teamRepo()
+	before := l.files(l.root)
+	index, err := os.ReadFile(l.root + "/.git/index")
+	l.check(err)
+	edited, said := l.teamKilledAt(at)
+	what := fmt.Sprint(at, " ", said["killed"])
+	processesOf(t, l.root, what)
+
+	r := l.open(worktree.Options{Session: "next"})
+	done, err := r.Recover(t.Context())
+	if err != nil {
+		t.Fatalf("%s: Recover = %v, want no error", what, err)
+	}
+	for _, rec := range done {
+		if rec.Action == worktree.Failed {
+			t.Errorf("%s: Recover = %+v, want no failure", what, rec)
+		}
+		actions[rec.Action]++
+	}
+	merged := map[string]bool{}
+	now := l.files(l.root)
+	first, all := maps.Clone(before), maps.Clone(before)
+	for i, w := range team {
+		for name, text := range w.files {
+			if i == 0 {
+				first[name] = fmt.Sprintf("false %q", text)
+			}
+			if i != 1 {
+				all[name] = fmt.Sprintf("false %q", text)
+			}
+		}
+	}
+	switch {
+	case maps.Equal(now, before):
+		actions["whole tree before"]++
+	case maps.Equal(now, first):
+		actions["first merged"]++
+		merged["0.1"] = true
+	default:
+		actions["all merged"]++
+		merged["0.1"], merged["0.3"] = true, true
+		same(t, what+": tree", now, all)
+	}
+	// What is told of the run is what it did.
+	if _, err := r.RunDiff(t.Context(), "dead"); errors.As(err, new(*worktree.NoRunError)) == merged["0.1"] {
+		t.Errorf("%s: RunDiff = %v, though %v are merged", what, err, merged)
+	}
+	kept := map[string]worktree.KeptChange{}
+	for _, k := range l.kept(r, "dead") {
+		kept[k.Name] = k
+	}
+	for _, w := range team {
+		k, ok := kept[w.name]
+		switch {
+		case !ok && !merged[w.name] && slices.Contains(edited, w.name):
+			t.Errorf("%s: the change of %s is neither merged nor kept", what, w.name)
+		case ok && len(k.Files) != len(w.files):
+			t.Errorf("%s: of the change of %s is kept %v, want %d files", what, w.name, k.Files, len(w.files))
+		}
+	}
+	if after, err := os.ReadFile(l.root + "/.git/index"); err != nil || !bytes.Equal(after, index) {
+		t.Errorf("%s: the user's index changed", what)
+	}
+	l.clean(what, len(kept) > 0)
+	if out := l.git("worktree", "list"); strings.Contains(out, "\n") {
+		t.Errorf("%s: worktrees = %s, want only the user's", what, out)
+	}
+	// The next run works.
+	s := l.snapshot(r.Tree())
+	ch := l.change(r, s, "0.1", func(dir string) { l.write(dir, "next", "next\n") })
+	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+	l.close(r)
+	l.git("fsck", "--strict")
+}
+
+// processesOf reports processes that a killed run left.
+func processesOf(t *testing.T, root, what string) {
+	t.Helper()
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range environs {
+		text, err := os.ReadFile(name)
+		if err == nil && bytes.Contains(text, []byte("CRASH_ROOT="+root+"\x00")) {
+			t.Errorf("%s: %s still runs", what, name)
+		}
+	}
+}
