@@ -59,6 +59,9 @@ func planFor(p Policy) (plan, error) {
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
+	// First: what is hidden or shown by name stands on top of them.
+	covers, links := homes(p, view)
+	spec.Mounts, spec.Links = append(covers, spec.Mounts...), append(spec.Links, links...)
 	guard, err := guardFor(p, view, &spec)
 	if err != nil {
 		return none, err

@@ -42,8 +42,9 @@ import (
 // A Policy says what a box may reach. There is no default: an empty Workspace is refused.
 //
 // The file system of the host is visible read-only at its own paths, save what is hidden:
-// a built-in list of places that hold secrets or sockets, the sockets by path that exist when
-// the box is opened, and Hidden.
+// homes, of which toolchains and what the policy names are left, a built-in list of places
+// that hold secrets or sockets, the sockets by path that exist when the box is opened, and
+// Hidden.
 type Policy struct {
 	// Workspace is the host folder with the files.
 	Workspace string

@@ -31,15 +31,21 @@ var secretsOfSystem = []string{
 // socketVariables name sockets and files of agents in the environment of this process.
 var socketVariables = []string{"SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "KUBECONFIG", "NETRC"}
 
-// secrets lists the host paths that no box shows, whether they exist or not.
+// userHomes lists the home folders of the user, as far as they are known.
 //
 // What the policy says of the user's home is not trusted alone: a policy that forgot it
 // would show the keys. Hence this process's own environment and the user database count too.
-func secrets(env []string) []string {
+func userHomes(env []string) []string {
 	homes := []string{lookup(env, "HOME"), os.Getenv("HOME")}
 	if u, err := user.Current(); err == nil {
 		homes = append(homes, u.HomeDir)
 	}
+	return homes
+}
+
+// secrets lists the host paths that no box shows, whether they exist or not.
+func secrets(env []string) []string {
+	homes := userHomes(env)
 	var list []string
 	for _, home := range homes {
 		if !filepath.IsAbs(home) {

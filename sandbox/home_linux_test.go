@@ -1,0 +1,102 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skein/sandbox"
+)
+
+// homeFolder makes a home that no box replaces anyway, as those below /tmp are.
+func homeFolder(t *testing.T) string {
+	t.Helper()
+	for _, parent := range []string{"/srv", "/opt", "/var/lib"} {
+		dir, err := os.MkdirTemp(parent, "skein-home-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	t.Skip("no place for a home: only root has one")
+	return ""
+}
+
+// Of a home only the workspace and what toolchains need is seen.
+func TestHome(t *testing.T) {
+	home := homeFolder(t)
+	for name, text := range map[string]string{
+		"other/f": "another project", "Documents/d": "a document", ".config/app/token": "a key",
+		"go/pkg/mod/m/x.go": "a module", "go/src/p/x.go": "another project",
+		".local/bin/tool": "#!/bin/sh\necho tool\n", "apps/kit/bin/kit": "#!/bin/sh\ncat $(dirname $0)/../lib/data\n", "apps/kit/lib/data": "data\n", "apps/other": "not seen",
+		"work/f": "of the workspace\n",
+	} {
+		write(t, filepath.Join(home, name), text)
+	}
+	for _, program := range []string{".local/bin/tool", "apps/kit/bin/kit"} {
+		if err := os.Chmod(filepath.Join(home, program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(t, home, filepath.Join(home, ".rustup")) // would show all of it
+	needProgram(t, "git")
+	must(t, outside(t, home), "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../wt && cp -r work thief && cp wt/.git thief/.git")
+	path := "PATH=" + home + "/.local/bin:" + home + "/apps/kit/bin:" + os.Getenv("PATH")
+	at := func(workspace string, uid int) *sandbox.Box {
+		dir := filepath.Join(home, workspace)
+		if os.Geteuid() == 0 {
+			if err := os.Chown(dir, uid, uid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return open(t, sandbox.Policy{Workspace: dir, Writable: true, Env: []string{path, "HOME=" + home}})
+	}
+	for _, uid := range []int{os.Geteuid(), nobody} { // the second as root only
+		box := at("work", uid)
+		for _, row := range []struct{ script, want string }{
+			{"cat f; tool; kit; cat " + home + "/go/pkg/mod/m/x.go", "of the workspace\ntool\ndata\na module"},
+			{"cd " + home + " && echo $(find . -type f | sort)", "./.local/bin/tool ./apps/kit/bin/kit ./apps/kit/lib/data ./go/pkg/mod/m/x.go ./work/f\n"},
+			{"ls " + filepath.Dir(home) + "/" + filepath.Base(home) + "/.. >/dev/null; echo changed > g && cat g && rm g", "changed\n"},
+		} {
+			if got := must(t, box, row.script); got != row.want {
+				t.Errorf("as %d: %s: %q, want %q", uid, row.script, got, row.want)
+			}
+		}
+		for _, script := range []string{"echo x > " + home + "/x", "mkdir " + home + "/other", "echo x > " + home + "/.local/bin/tool", "ls /home/* | grep -q ."} {
+			if out, exit := sh(t, box, script); exit == 0 {
+				t.Errorf("as %d: %s: exit 0, want a failure; output:\n%s", uid, script, out)
+			}
+		}
+	}
+	if got := must(t, at("wt", os.Geteuid()), "git log --format=%s; git status --short; ls "+home+"/main"); got != "first\n" {
+		t.Errorf("in a linked worktree: %q, want its history and nothing else of the first one", got)
+	}
+	if out, exit := sh(t, at("thief", os.Geteuid()), "git log || ls "+home+"/main"); exit == 0 {
+		t.Errorf("a workspace that names another's git directory: exit 0, want a failure; output:\n%s", out)
+	}
+	if got := must(t, at(".", os.Geteuid()), "cat other/f; ls -d .[a-z]* | wc -l"); !strings.HasPrefix(got, "another project") {
+		t.Errorf("with the home as the workspace: %q, want its files", got)
+	}
+}
+
+// A home behind a link is found by both names.
+func TestHomeBehindLink(t *testing.T) {
+	base := homeFolder(t)
+	home, soft := filepath.Join(base, "data/u"), filepath.Join(base, "home/u")
+	write(t, filepath.Join(home, ".local/bin/tool"), "#!/bin/sh\necho tool\n")
+	write(t, filepath.Join(home, "other"), "not seen")
+	write(t, filepath.Join(base, "home/other"), "seen: nobody says that it is a home")
+	if err := os.Chmod(filepath.Join(home, ".local/bin/tool"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link(t, home, soft)
+	box := open(t, sandbox.Policy{Workspace: t.TempDir(), Env: []string{"HOME=" + soft, "PATH=" + soft + "/.local/bin:" + os.Getenv("PATH")}})
+	if got := must(t, box, "tool; cat "+soft+"/other 2>/dev/null || ls "+home); got != "tool\n" {
+		t.Errorf("a home behind a link: %q, want the tool alone", got)
+	}
+}
