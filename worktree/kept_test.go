@@ -182,8 +182,10 @@ func TestRunDiff(t *testing.T) {
 	l.commit()
 	l.write(l.root, "a", "the user's\n")
 	r := l.open(worktree.Options{Session: "s"})
-	if _, err := r.RunDiff(t.Context(), ""); !errors.As(err, new(*worktree.NoRunError)) {
-		t.Errorf("RunDiff of nothing = %v, want a NoRunError", err)
+	for run, want := range map[string]string{"": "no run has changed anything in this tree", "s": "run s has changed nothing in this tree"} {
+		if _, err := r.RunDiff(t.Context(), run); !errors.As(err, new(*worktree.NoRunError)) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("RunDiff(%q) of nothing = %v, want a NoRunError: %s", run, err, want)
+		}
 	}
 	s := l.snapshot(r.Tree())
 	one := l.change(r, s, "0.1", func(dir string) {

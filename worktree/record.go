@@ -98,6 +98,9 @@ func (r *Repo) RunDiff(ctx context.Context, run string) (RunChange, error) {
 
 func (r *Repo) runDiff(ctx context.Context, run string) (RunChange, error) {
 	none := &NoRunError{run, "changed nothing in this tree"}
+	if run == "" {
+		none.What = "changed anything in this tree"
+	}
 	if ok, err := r.find(); !ok && err != nil {
 		return RunChange{}, err
 	} else if !ok {
