@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # The race detector needs a C compiler. `make test RACE=-race` insists on it.
 RACE := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$($(GO) env CC)" 2>/dev/null),-race)
 
-.PHONY: demo test test-long deps lint fuzz bench bench-boxes docs build
+.PHONY: demo test test-long deps lint fuzz bench bench-boxes bench-worktrees docs build
 
 # Go compiles its vet at the first use. Here that is part of the build; in the demo it would
 # happen in every box, whose build cache is thrown away.
@@ -32,6 +32,11 @@ fuzz:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# On disk, and in memory.
+bench-worktrees:
+	$(GO) test ./worktree -run '^$$' -bench Writers -benchtime 1x
+	SKEIN_BENCH_DIR=/dev/shm $(GO) test ./worktree -run '^$$' -bench Writers -benchtime 1x
 
 bench-boxes:
 	$(GO) test ./sandbox -run '^$$' -bench 'Costs|Work' -benchtime 50x

@@ -183,7 +183,9 @@ func (l *lab) openAt(dir string, o worktree.Options) *worktree.Repo {
 	if o.Cache == "" {
 		o.Cache = l.cache
 	}
-	o.Layers = layers()
+	if o.Layers == nil {
+		o.Layers = layers()
+	}
 	r, err := worktree.Open(l.Context(), dir, o)
 	if err != nil {
 		l.Fatalf("Open(%s) = %v, want no error", dir, err)
