@@ -139,7 +139,7 @@ func describe(p sandbox.Policy) string {
 	if p.Net {
 		network = "the network that you have"
 	}
-	return may + "; " + network + "; HOME and /tmp are its own, and end with it"
+	return may + "; " + network + "; home folders are hidden, HOME and /tmp are its own and end with it"
 }
 
 // exitNotRun is what shells and env answer for a program that they do not find.
