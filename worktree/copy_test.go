@@ -16,14 +16,14 @@ import (
 	"skein/worktree"
 )
 
-func TestEightCopiesAtOnce(t *testing.T) {
+func TestSixteenCopiesAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.dirty()
 	want := l.files(l.root, "ignored.log", "build", ".skein")
 	r := l.open(worktree.Options{})
 	s := l.snapshot(r.Tree())
-	copies := make([]*worktree.Copy, 8)
-	changes := make([]worktree.Change, 8)
+	copies := make([]*worktree.Copy, 16)
+	changes := make([]worktree.Change, 16)
 	var g errgroup.Group
 	for i := range copies {
 		g.Go(func() error {
