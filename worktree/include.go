@@ -70,7 +70,7 @@ func (t *Tree) includes(ctx context.Context) ([]string, error) {
 // include copies files of the tree to the same paths below a folder, by reflink where
 // the file system can. Links stay links; what is neither link nor file does not come
 // along, nor what is gone by now or cannot be read. It reaches nothing outside of tree
-// and folder, whatever links either holds.
+// and folder, whatever links either of them holds.
 func (t *Tree) include(ctx context.Context, names []string, folder string) error {
 	if len(names) == 0 {
 		return nil
