@@ -92,6 +92,8 @@ type launch struct {
 	// wait waits for the end of what was started, and ends it when life does. It may close
 	// started earlier than that.
 	wait func(life context.Context, started chan<- struct{}) (exit int, killed string, err error)
+	// wanted tells what a command that failed wanted; nil where nothing is kept from it.
+	wanted func(Output) []Want
 }
 
 // A crew is the processes that end together. Its zero value is ready.
@@ -134,6 +136,8 @@ func (c *crew) launch(ctx context.Context, command Command, l launch) (*Process,
 		p.out = p.capture.finish()
 		if p.out.Exit, p.out.Killed = exit, killed; err != nil {
 			p.err = fmt.Errorf("run %s: %w", name, err)
+		} else if exit != 0 && killed == "" && l.wanted != nil {
+			p.out.Wanted = l.wanted(p.out)
 		}
 	}()
 	return p, nil

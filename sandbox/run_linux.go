@@ -75,7 +75,7 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 	b.last++
 	r.ID = b.last
 	b.mu.Unlock()
-	reply := b.expect(r.ID)
+	reply, routes := b.expect(r.ID), b.routes()
 	return in.launch(ctx, c, launch{
 		most: b.plan.output,
 		start: func(out, err *os.File) error {
@@ -90,6 +90,7 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 			answer, killed, err := b.follow(life, c.Timeout, r.ID, reply, started)
 			return answer.Exit, cmp.Or(killed, answer.Killed), err
 		},
+		wanted: func(o Output) []Want { return b.wanted(c, o, routes) },
 	})
 }
 

@@ -116,6 +116,9 @@ type Output struct {
 	Dropped                  int64  // bytes missing from Combined, see [Command.Limit]
 	Exit                     int    // 128 + signal when one killed it
 	Killed                   string // why it was ended: "", "timeout", "cancelled", or a limit: "memory", "processes", "disk", "output"
+	// Wanted is what a command that failed in a box may have failed for want of, for whoever
+	// could run it again with more; see [Want].
+	Wanted []Want
 }
 
 // Values of [Output.Killed].
