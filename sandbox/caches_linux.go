@@ -82,6 +82,12 @@ func cached(p Policy, add func(boxinit.Mount)) (env []string) {
 		}
 		env = append(env, c.variable+"="+c.form+place)
 	}
+	// The go command notes in its module cache what it finds of versions, the workspace's own
+	// as well: it complains of a folder that it may not write.
+	if notes, err := filepath.EvalSymlinks(filepath.Join(modules(p.Env), "cache", "download")); err == nil && filepath.IsAbs(notes) &&
+		!slices.ContainsFunc(hidden, func(h string) bool { return within(notes, h) }) {
+		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(notes), Target: boxinit.Raw(notes), Writable: true, Mine: true})
+	}
 	if goCache := caches[0]; !told[goCache.variable] { // too large for the private home
 		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(goCache.place()), Writable: true, Mine: true, Size: layerSize})
 		env = append(env, goCache.variable+"="+goCache.place())

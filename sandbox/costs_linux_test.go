@@ -28,20 +28,13 @@ func BenchmarkCosts(b *testing.B) {
 	box := open(b, sandbox.Policy{Workspace: dir, Init: tiny})
 	c := sandbox.Command{Argv: []string{"bash", "-c", "true"}}
 	env := sandbox.Environment(os.Environ())
-	bare := func(argv ...string) func(context.Context) error { // with its output taken, as by a box
-		return func(ctx context.Context) error {
-			cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-			cmd.Dir, cmd.Env = dir, env
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", argv[0], err, out)
-			}
-			return nil
-		}
+	bare := func(argv ...string) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := alone(ctx, dir, env, argv...); return err }
 	}
 	_, err := exec.LookPath("bwrap")
-	var alone, in, opened, closed, wrap []time.Duration
+	var lone, in, opened, closed, wrap []time.Duration
 	for b.Loop() {
-		alone = append(alone, timed(b, bare(c.Argv...)))
+		lone = append(lone, timed(b, bare(c.Argv...)))
 		in = append(in, timed(b, func(ctx context.Context) error { _, err := box.Run(ctx, c); return err }))
 		var one *sandbox.Box
 		opened = append(opened, timed(b, func(ctx context.Context) (err error) {
@@ -57,7 +50,7 @@ func BenchmarkCosts(b *testing.B) {
 
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	one := median(alone)
+	one := median(lone)
 	row := func(what string, d time.Duration, bar string) {
 		_, _ = fmt.Fprintf(w, "%s\t%.2f ms\t%.2f x bare\t%s\n", what, float64(d.Microseconds())/1000, float64(d)/float64(one), bar)
 	}
@@ -80,7 +73,7 @@ func BenchmarkCosts(b *testing.B) {
 	if err := w.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	b.Log(table.String())
+	fmt.Print(table.String()) // a benchmark's own log is cut after ten lines
 }
 
 func held(ok bool, bar string) string {
@@ -122,4 +115,59 @@ func memory(b *testing.B, program string) float64 {
 		}
 	}
 	return float64(sum) / boxes / 1024
+}
+
+// alone runs a program outside of a box and takes its output, as a box does, and no more.
+func alone(ctx context.Context, dir string, env []string, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", argv[0], err, out)
+	}
+	return string(out), nil
+}
+
+// BenchmarkWork prints how long work takes in a box, in times of how long it takes outside.
+// Both take turns, on warm caches.
+func BenchmarkWork(b *testing.B) {
+	dir := project(b)
+	box := open(b, sandbox.Policy{Workspace: dir, Writable: true, Init: tinyInit(b)})
+	env := append(os.Environ(), hermetic...)
+	outside, inside := map[string][]time.Duration{}, map[string][]time.Duration{}
+	for b.Loop() {
+		for _, j := range jobs {
+			if _, err := exec.LookPath(j.program); err != nil {
+				continue
+			}
+			for to, run := range map[*map[string][]time.Duration]func(context.Context) (string, error){
+				&outside: func(ctx context.Context) (string, error) { return alone(ctx, dir, env, "bash", "-c", j.script) },
+				&inside:  func(context.Context) (string, error) { return must(b, box, j.script, hermetic...), nil },
+			} {
+				(*to)[j.name] = append((*to)[j.name], timed(b, func(ctx context.Context) error {
+					got, err := run(ctx)
+					if err == nil && got != j.want {
+						err = fmt.Errorf("%s = %q, want %q", j.script, got, j.want)
+					}
+					return err
+				}))
+			}
+		}
+	}
+	b.StopTimer()
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "\nwork\toutside\tin a box\t\n")
+	for _, j := range jobs {
+		if inside[j.name] == nil {
+			_, _ = fmt.Fprintf(w, "%s\t-\t-\tno %s here\n", j.name, j.program)
+			continue
+		}
+		alone, in := median(outside[j.name]), median(inside[j.name])
+		_, _ = fmt.Fprintf(w, "%s\t%v\t%v\t%.2f x\n", j.name, alone.Round(100*time.Microsecond), in.Round(100*time.Microsecond), float64(in)/float64(alone))
+	}
+	if err := w.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	fmt.Print(table.String()) // a benchmark's own log is cut after ten lines
 }
