@@ -84,7 +84,8 @@ func attach(ctx context.Context, c *worktree.Copy, below string) (end func(), er
 	}
 	end = func() {
 		_ = in.Close()
-		_ = cmd.Wait() // killed, if the context ended first
+		_ = cmd.Wait()                                          // killed, if the context ended first
+		_ = os.Chmod(filepath.Join(layers.Work, "work"), 0o700) // the kernel's, which only root could remove
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		end()
