@@ -44,6 +44,9 @@ var calls = map[string]struct {
 	"setns":            {unix.EPERM, func() error { return raw(unix.SYS_SETNS, 1<<20, 0) }},
 	"TIOCSTI":          {unix.EPERM, func() error { return raw(unix.SYS_IOCTL, 1<<20, unix.TIOCSTI) }},
 	"netlink":          {unix.EAFNOSUPPORT, func() error { return raw(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_DGRAM, 0) }},
+	"priority of others": {unix.EPERM, func() error {
+		return raw(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getppid()), 19)
+	}},
 	"limits of others": {unix.EPERM, func() error {
 		var now unix.Rlimit
 		return errors.Join(unix.Prlimit(os.Getppid(), unix.RLIMIT_CORE, nil, &now), raw(unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&now))))

@@ -36,6 +36,11 @@ var (
 	callSocketpair = call{"socketpair", 53, 199}
 	callIoctl      = call{"ioctl", 16, 29}
 	callPrlimit    = call{"prlimit64", 302, 261}
+	callPriority   = call{"setpriority", 141, 140}
+	callIOPriority = call{"ioprio_set", 251, 30}
+	callScheduler  = call{"sched_setscheduler", 144, 119}
+	callSchedParam = call{"sched_setparam", 142, 118}
+	callSchedAttr  = call{"sched_setattr", 314, 274}
 )
 
 // missing are calls that the kernel seems not to have: programs then do without.
@@ -157,6 +162,15 @@ func assemble(arch string) (code, error) {
 		load(offArch), unless(bpf.JumpEqual, t.audit, deny(unix.ENOSYS)),
 		load(offNumber), unless(bpf.JumpLessThan, x32Bit, deny(unix.ENOSYS)),
 	)
+	// A command that makes the init wait for a processor has no limits any more: the init is
+	// what ends it. Commands have the init's user, so the kernel alone would let them.
+	ownOnly := slices.Concat(load(argument(0)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)))
+	ownPriority := func(ofUser uint32) code {
+		return slices.Concat(
+			load(argument(0)), denyIf(unix.EPERM, ofUser),
+			load(argument(1)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
+		)
+	}
 	families := allowOnly(0, unix.EAFNOSUPPORT, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6)
 	for _, rule := range []struct {
 		call call
@@ -178,6 +192,11 @@ func assemble(arch string) (code, error) {
 				load(argument(2)+4), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
 			)),
 		)},
+		{callPriority, ownPriority(unix.PRIO_USER)},
+		{callIOPriority, ownPriority(3)}, // IOPRIO_WHO_USER
+		{callScheduler, ownOnly},
+		{callSchedParam, ownOnly},
+		{callSchedAttr, ownOnly},
 	} {
 		program = append(program, when(t.number(rule.call), append(rule.body, allow...))...)
 	}

@@ -135,6 +135,18 @@ func TestFilter(t *testing.T) {
 		{"prlimit64", []uint64{1, unix.RLIMIT_NOFILE, 0, 0x7fff_0000_1000}, 0},
 		{"prlimit64", []uint64{1, unix.RLIMIT_NOFILE, 0x7fff_0000_0000, 0}, unix.EPERM},
 		{"prlimit64", []uint64{1, unix.RLIMIT_NOFILE, 0x1000, 0}, unix.EPERM},
+		{"setpriority", []uint64{unix.PRIO_PROCESS, 0, 5}, 0},
+		{"setpriority", []uint64{unix.PRIO_PGRP, 0, 5}, 0},
+		{"setpriority", []uint64{unix.PRIO_PROCESS, 1, 19}, unix.EPERM},
+		{"setpriority", []uint64{unix.PRIO_USER, 0, 19}, unix.EPERM},
+		{"ioprio_set", []uint64{1, 0, 0}, 0},
+		{"ioprio_set", []uint64{1, 1, 0}, unix.EPERM},
+		{"ioprio_set", []uint64{3, 0, 0}, unix.EPERM},
+		{"sched_setscheduler", []uint64{0, unix.SCHED_BATCH}, 0},
+		{"sched_setscheduler", []uint64{1, unix.SCHED_IDLE}, unix.EPERM},
+		{"sched_setattr", []uint64{1}, unix.EPERM},
+		{"sched_setparam", []uint64{1}, unix.EPERM},
+		{"sched_setaffinity", []uint64{77}, 0}, // libraries of threads name them so
 	}
 	for arch := range targets {
 		t.Run(arch, func(t *testing.T) {

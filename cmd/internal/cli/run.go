@@ -20,6 +20,7 @@ import (
 	"skein/orchestrator"
 	"skein/tools/gate"
 	"skein/tools/mask"
+	"skein/worktree"
 )
 
 // runOptions is what run is told by its flags.
@@ -31,6 +32,7 @@ type runOptions struct {
 	sandbox  string
 	allowNet bool
 	conflict string
+	copies   string
 	tools    string
 	json     bool
 	verbose  bool
@@ -80,6 +82,7 @@ func newRun() *cobra.Command {
 		choiceVar(f, &o.delegate, "delegate", string(delegate.TaskOnly), "what a subagent is told of the conversation", modeWords()...)
 		f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
 		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
+		choiceVar(f, &o.copies, "worktree-backend", worktree.Auto, "how writers' copies are made", worktree.Auto, worktree.Overlay, worktree.Fresh)
 		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
 		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
 		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
@@ -210,7 +213,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		mode = delegate.Off
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict),
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
