@@ -40,7 +40,10 @@ func asNobody(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.timeout=5m"}
+	if err := os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-test.timeout=10m"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
