@@ -44,6 +44,7 @@ var calls = map[string]struct {
 	"setns":            {unix.EPERM, func() error { return raw(unix.SYS_SETNS, 1<<20, 0) }},
 	"TIOCSTI":          {unix.EPERM, func() error { return raw(unix.SYS_IOCTL, 1<<20, unix.TIOCSTI) }},
 	"netlink":          {unix.EAFNOSUPPORT, func() error { return raw(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_DGRAM, 0) }},
+	"setuid file":      {unix.EPERM, func() error { return raw(unix.SYS_FCHMOD, 1<<20, 0o4755) }},
 	"priority of others": {unix.EPERM, func() error {
 		return raw(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getppid()), 19)
 	}},

@@ -118,9 +118,14 @@ func tools(p Policy) (list []string) {
 		add(filepath.Join(dir, "pkg"))
 	}
 	add(modules(p.Env))
+	// Beside these lies what programs of every kind keep; their tools are in toolsOfHome.
+	var own []string
+	for _, home := range homesOf(p.Env) {
+		own = append(own, actual(home), actual(filepath.Join(home, ".local")))
+	}
 	for _, dir := range filepath.SplitList(lookup(p.Env, "PATH")) {
 		add(dir)
-		if parent := filepath.Dir(dir); filepath.Base(dir) == "bin" {
+		if parent := filepath.Dir(dir); filepath.Base(dir) == "bin" && !slices.Contains(own, actual(parent)) {
 			for _, name := range besideBin {
 				add(filepath.Join(parent, name))
 			}

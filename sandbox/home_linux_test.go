@@ -33,6 +33,7 @@ func TestHome(t *testing.T) {
 	for name, text := range map[string]string{
 		"other/f": "another project", "Documents/d": "a document", ".config/app/token": "a key",
 		"go/pkg/mod/m/x.go": "a module", "go/src/p/x.go": "another project",
+		".local/share/app/token": "a key", "bin/own": "shown: it is on PATH", "share/token": "a key",
 		".local/bin/tool": "#!/bin/sh\necho tool\n", "apps/kit/bin/kit": "#!/bin/sh\ncat $(dirname $0)/../lib/data\n", "apps/kit/lib/data": "data\n", "apps/other": "not seen",
 		"work/f": "of the workspace\n",
 	} {
@@ -46,7 +47,7 @@ func TestHome(t *testing.T) {
 	link(t, home, filepath.Join(home, ".rustup")) // would show all of it
 	needProgram(t, "git")
 	must(t, outside(t, home), "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../wt && cp -r work thief && cp wt/.git thief/.git")
-	path := "PATH=" + home + "/.local/bin:" + home + "/apps/kit/bin:" + os.Getenv("PATH")
+	path := "PATH=" + home + "/.local/bin:" + home + "/bin:" + home + "/apps/kit/bin:" + os.Getenv("PATH")
 	at := func(workspace string, uid int) *sandbox.Box {
 		dir := filepath.Join(home, workspace)
 		if os.Geteuid() == 0 {
@@ -60,7 +61,7 @@ func TestHome(t *testing.T) {
 		box := at("work", uid)
 		for _, row := range []struct{ script, want string }{
 			{"cat f; tool; kit; cat " + home + "/go/pkg/mod/m/x.go", "of the workspace\ntool\ndata\na module"},
-			{"cd " + home + " && echo $(find . -type f | sort)", "./.local/bin/tool ./apps/kit/bin/kit ./apps/kit/lib/data ./go/pkg/mod/m/x.go ./work/f\n"},
+			{"cd " + home + " && echo $(find . -type f | sort)", "./.local/bin/tool ./apps/kit/bin/kit ./apps/kit/lib/data ./bin/own ./go/pkg/mod/m/x.go ./work/f\n"},
 			{"ls " + filepath.Dir(home) + "/" + filepath.Base(home) + "/.. >/dev/null; echo changed > g && cat g && rm g", "changed\n"},
 		} {
 			if got := must(t, box, row.script); got != row.want {

@@ -84,11 +84,12 @@ func Examine(ctx context.Context) (r Report, err error) {
 
 // ExamineLayers tries whether boxes here can show folders as layers. An error says why not.
 func ExamineLayers(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "skein-probe-")
+	folder, err := keepFolder(ctx)
 	if err != nil {
 		return fmt.Errorf("probe layers: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = folder.remove() }()
+	dir := folder.path
 	existing := filepath.Join(dir, "existing")
 	if err := os.WriteFile(existing, []byte("as it was\n"), 0o644); err != nil {
 		return fmt.Errorf("probe layers: %w", err)

@@ -109,6 +109,9 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 		Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
 	for _, folder := range o.write {
+		if folder == "" {
+			return p, fault("--write is empty", "name the folder that may be changed: --write . is all of it")
+		}
 		abs, err := filepath.Abs(folder)
 		if err != nil {
 			return p, fmt.Errorf("sandbox: find %s: %w", folder, err)

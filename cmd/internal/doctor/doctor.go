@@ -153,7 +153,10 @@ var unheld = []struct {
 	until      int
 	what, text string
 }{
-	{always, "git directories", "a command can make new ones in folders that it may change; they are told of"},
+	{always, "git directories", "a command can make new ones in folders that it may change; those in folders that were there before are told of"},
+	{always, "files", "what lies outside of home folders, and no built-in list hides, can be read: other projects there, too"},
+	{always, "configuration of tools", "a command that may change the workspace may change .envrc, .mcp.json or .claude there"},
+	{always, "memory", "what no process maps (memfd, System V segments, socket buffers) is not counted"},
 	{scopes, "abstract sockets", "this kernel cannot close the host's to commands with the network: --allow-net opens no box"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
 }
