@@ -14,7 +14,7 @@ demo:
 	@t=$$(date +%s) && $(MAKE) -s build && $(GO) vet ./cmd/skein-init && echo "build: $$(($$(date +%s) - t)) s" && t=$$(date +%s) && bin/skein demo && echo "demo: $$(($$(date +%s) - t)) s"
 
 test:
-	$(GO) test $(RACE) -shuffle=on ./...
+	$(GO) test $(RACE) -shuffle=on -timeout 18m ./...
 
 # The suites that try a sample in `test` try all: every kill, hundreds of histories.
 test-long:
