@@ -152,7 +152,8 @@ func (l *lab) rename(from, to string) {
 	l.Helper()
 	err := os.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
-		err = errors.Join(os.CopyFS(to, os.DirFS(from)), os.RemoveAll(from))
+		// Not by os.CopyFS, which knows no names but UTF-8.
+		err = exec.CommandContext(l.Context(), "mv", "--", from, to).Run()
 	}
 	l.check(err)
 }
