@@ -230,6 +230,22 @@ func (r *run) tidy(ctx context.Context) {
 	if err != nil {
 		r.notice("the run was not cleaned up after: "+err.Error(), "it is tried again at the next start")
 	}
+	r.collect(after)
+}
+
+// collect removes what runs kept long ago, and says so of work that went.
+func (r *run) collect(ctx context.Context) {
+	gone, err := r.repo.GCDaily(ctx, worktree.KeptFor)
+	days := int(worktree.KeptFor.Hours() / 24)
+	for _, k := range gone.Dropped {
+		r.notice(fmt.Sprintf("the kept change %s of run %s is dropped after %d days; its commit was %s", k.Name, k.Session, days, k.Commit), "")
+	}
+	for _, folder := range gone.Left {
+		r.notice(fmt.Sprintf("files that were left out of a change are removed after %d days: %s", days, folder), "")
+	}
+	if err != nil {
+		r.notice(err.Error(), "try it with: skein worktrees gc")
+	}
 }
 
 // delegates reports whether delegate_task is offered.

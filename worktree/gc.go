@@ -14,6 +14,9 @@ import (
 // KeptFor is how long [Repo.GC] lets kept things be, unless it is told otherwise.
 const KeptFor = 30 * 24 * time.Hour
 
+// gcEvery is how often [Repo.GCDaily] does something.
+const gcEvery = 24 * time.Hour
+
 // Collected is what [Repo.GC] removed.
 type Collected struct {
 	Dropped []KeptChange
@@ -22,8 +25,8 @@ type Collected struct {
 	Packs   int      // packs that were put together into fewer
 }
 
-// GC removes what is older: kept changes, folders with what was left out of changes, and
-// records of what was applied. It lets go of commits of the user's that ended runs held
+// GC removes what is older: kept changes, folders with what was left out of changes,
+// records of what was applied, and layers that nobody used since. It lets go of commits of the user's that ended runs held
 // for nothing, and packs the store where it has become many small packs. While
 // a run lives, this Repo's own too, nothing is packed.
 func (r *Repo) GC(ctx context.Context, older time.Duration) (Collected, error) {
@@ -36,6 +39,24 @@ func (r *Repo) GC(ctx context.Context, older time.Duration) (Collected, error) {
 		err = fmt.Errorf("remove what is old: %w", err)
 	}
 	return done, err
+}
+
+// GCDaily is [Repo.GC] at the end of a run, which it is not unless a day has gone by since the
+// last time: nobody has to think of it. A store that was never collected counts from now on.
+func (r *Repo) GCDaily(ctx context.Context, older time.Duration) (Collected, error) {
+	if ok, err := r.find(); !ok {
+		return Collected{}, err
+	}
+	stamp := filepath.Join(r.store, "collected")
+	info, err := os.Lstat(stamp)
+	if err == nil && time.Since(info.ModTime()) < gcEvery {
+		return Collected{}, nil
+	}
+	// First: what fails is not tried at the end of each run.
+	if failed := writeWhole(stamp, nil); failed != nil || missing(err) {
+		return Collected{}, failed
+	}
+	return r.GC(ctx, older)
 }
 
 func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error {
@@ -66,6 +87,9 @@ func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error 
 		done.Records++
 	}
 	if done.Left, err = r.removeLeft(before); err != nil {
+		return err
+	}
+	if err := r.sweepOld(before); err != nil {
 		return err
 	}
 	return r.locked(func() error {

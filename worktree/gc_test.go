@@ -2,8 +2,10 @@ package worktree_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"skein/worktree"
 )
@@ -118,4 +120,67 @@ func TestUsersGCTakesNothingOfAMerge(t *testing.T) {
 	l.apply(r.Tree(), s.Commit, m)
 	same(t, "tree", l.files(l.root), map[string]string{"a": `false "one\n2\n3\n4\n5\ntwo\n"`})
 	l.close(r)
+}
+
+// Nobody has to think of it: the end of a run removes what is old, once a day.
+func TestGCDaily(t *testing.T) {
+	l := newLab(t)
+	l.commitOne()
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	l.keep(r, s, "0.1", "why", func(dir string) { l.write(dir, "kept", "1\n") })
+	l.close(r)
+	stamp := l.root + "/.git/skein/collected"
+	for _, step := range []struct {
+		why  string
+		last time.Duration // since it was done; 0 for never
+		gone int
+	}{
+		{"the first time counts from now on", 0, 0},
+		{"not again on the same day", time.Hour, 0},
+		{"a day later", 25 * time.Hour, 1},
+	} {
+		if step.last > 0 {
+			l.check(os.Chtimes(stamp, time.Time{}, time.Now().Add(-step.last)))
+		}
+		got, err := r.GCDaily(t.Context(), -time.Minute)
+		if err != nil || len(got.Dropped) != step.gone {
+			t.Errorf("%s: GCDaily dropped %d, %v, want %d", step.why, len(got.Dropped), err, step.gone)
+		}
+	}
+}
+
+// Layers that a repository has not used for long go, too; those in use stay.
+func TestGCRemovesOldLayers(t *testing.T) {
+	if os.Getenv(onOverlay) == "" {
+		t.Skip("run with the other tests on overlay copies")
+	}
+	l := newLab(t)
+	l.commitOne()
+	bases := func() []string {
+		found, err := filepath.Glob(os.Getenv("XDG_CACHE_HOME") + "/skein/bases/*/*/lease")
+		l.check(err)
+		return found
+	}
+	r := l.open(worktree.Options{Session: "s"})
+	l.copy(r, l.snapshot(r.Tree()), "0.1")
+	if got := bases(); len(got) != 1 {
+		t.Fatalf("bases = %q, want one", got)
+	}
+	for _, step := range []struct {
+		why   string
+		older time.Duration
+		left  int
+	}{
+		{"it is used", -time.Hour, 1},
+		{"it was used lately", time.Hour, 1},
+		{"it is old", -time.Hour, 0},
+	} {
+		if step.why != "it is used" {
+			l.close(r)
+		}
+		if _, err := r.GC(t.Context(), step.older); err != nil || len(bases()) != step.left {
+			t.Errorf("%s: after GC = %v, bases = %q, want %d", step.why, err, bases(), step.left)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -79,7 +80,7 @@ func (r *Repo) findOrMake(ctx context.Context, tree string) (*layer, error) {
 		return nil, err
 	}
 	defer guard.release()
-	sweep(home, keepBases, keepDeltas)
+	sweep(home, keepBases, keepDeltas, time.Time{})
 	if l := r.findLayer(tree, m.kind); l != nil {
 		return l, nil
 	}
@@ -170,10 +171,26 @@ const (
 	keepDeltas = 16
 )
 
-// sweep removes layers of a repository that nobody uses, save the last used ones, and
-// what a crash left half made. The caller holds the lock of the folder. What cannot be
-// removed is left for the next time.
-func sweep(home string, bases, deltas int) {
+// sweepOld removes the layers of the repository that nobody uses nor used since, unless
+// somebody is at them right now.
+func (r *Repo) sweepOld(before time.Time) error {
+	home := r.layersFolder()
+	guard, err := tryLock(filepath.Join(home, "lock"))
+	switch {
+	case errors.Is(err, errHeld), missing(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer guard.release()
+	sweep(home, keepBases, keepDeltas, before)
+	return nil
+}
+
+// sweep removes layers of a repository that nobody uses, save the last used ones unless that
+// is before then, and what a crash left half made. The caller holds the lock of the folder.
+// What cannot be removed is left for the next time.
+func sweep(home string, bases, deltas int, then time.Time) {
 	names, err := os.ReadDir(home)
 	if err != nil {
 		return
@@ -194,6 +211,8 @@ func sweep(home string, bases, deltas int) {
 		_, below, delta := strings.Cut(name, "+")
 		_, there := used[below]
 		switch {
+		case used[name].Before(then):
+			discard(filepath.Join(home, name))
 		case delta && there && deltas > 0:
 			deltas--
 		case !delta && bases > 0:

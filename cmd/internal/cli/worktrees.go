@@ -24,7 +24,7 @@ func newWorktrees() *cobra.Command {
 		Short: "See, merge or drop what writers changed and what was not merged",
 		Long: `See, merge or drop what writers changed and what was not merged: for a conflict, because the run was
 ended before, or because the answer was no. It is kept in a git directory of Skein's own, .git/skein, until it
-is merged or dropped; what is older than 30 days goes with gc.`,
+is merged or dropped; what is older than 30 days goes by itself, once a day, or with gc.`,
 		Example: `  skein worktrees
   skein worktrees show 0.2
   skein worktrees merge 0.2`,
