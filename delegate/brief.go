@@ -74,6 +74,8 @@ func (p Place) write(s *strings.Builder) {
 	if p.Alias != "" {
 		fmt.Fprintf(s, "- your workspace is %s. File tools take paths below %s to mean your copy; in commands use your own path, never that one\n", p.Path, p.Alias)
 	}
+	// Not only where copies are made of layers: what a child reads does not depend on that.
+	s.WriteString("- rename folders with mv: git mv and rename(2) can fail for a folder of a copy\n")
 	s.WriteString("- not there: files that git ignores\n")
 	const most = 20
 	for i, l := range p.Left {
