@@ -122,7 +122,8 @@ func (c *crew) launch(ctx context.Context, command Command, l launch) (*Process,
 	if p.capture, err = newCapture(command, l.most, func() { endFor(errOutput) }); err == nil {
 		err = l.start(p.capture.out(), p.capture.errOut())
 		if p.capture.started(); err != nil {
-			_ = p.capture.finish()
+			end()
+			_ = p.capture.finish(life)
 		}
 	}
 	if err != nil {
@@ -133,7 +134,10 @@ func (c *crew) launch(ctx context.Context, command Command, l launch) (*Process,
 		defer c.leave(p)
 		defer close(p.done)
 		exit, killed, err := l.wait(life, p.started)
-		p.out = p.capture.finish()
+		if killed != "" || err != nil {
+			end() // whoever is given the output has no more time either
+		}
+		p.out = p.capture.finish(life)
 		if p.out.Exit, p.out.Killed = exit, killed; err != nil {
 			p.err = fmt.Errorf("run %s: %w", name, err)
 		} else if exit != 0 && killed == "" && l.wanted != nil {

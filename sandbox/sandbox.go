@@ -106,7 +106,9 @@ type Command struct {
 	Merge bool
 	// Out and Err, if set, are given the streams as they come, besides what is kept of them;
 	// with Merge, Out is given both. One is written to at a time. While it is, the command
-	// may have to wait; what it answers is not looked at.
+	// may have to wait, and is waited for until they have taken all; what they answer is not
+	// looked at. One that is ended, by its timeout or otherwise, waits for them no longer: a
+	// Write that hangs may then outlive the call, and no other follows it.
 	Out, Err io.Writer
 }
 
