@@ -37,8 +37,8 @@ type capture struct {
 	delivering sync.Mutex // held while a live writer is written to, however long that takes
 
 	mu                    sync.Mutex
-	reading               int  // streams that are not at their end
-	left                  bool // finish has: nothing is handed on any more
+	reading               int   // streams that are not at their end
+	left                  bool  // finish has: nothing is handed on any more
 	most                  int64 // bytes; 0 = no limit
 	seen                  int64
 	combined, stdout, err clip

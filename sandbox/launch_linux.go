@@ -51,8 +51,9 @@ func namespaces(net bool) (*syscall.SysProcAttr, error) {
 		return attr, nil
 	}
 	// Root sees every user of the host under its own number: a tree may belong to anyone.
-	attr.GidMappingsEnableSetgroups = true
-	var err error
+	// Where groups cannot be set already, as in a container without root, nobody may allow it.
+	setgroups, err := os.ReadFile("/proc/self/setgroups")
+	attr.GidMappingsEnableSetgroups = err != nil || string(setgroups) != "deny\n"
 	if attr.UidMappings, err = identityMap("/proc/self/uid_map"); err == nil {
 		attr.GidMappings, err = identityMap("/proc/self/gid_map")
 	}
