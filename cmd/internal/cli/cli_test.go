@@ -54,7 +54,7 @@ func TestHelp(t *testing.T) {
 					t.Errorf("help has a line of %d characters, want at most 120: %s", n, line)
 				}
 			}
-			if !strings.Contains(out.String(), exitCodes) {
+			if !strings.Contains(out.String(), exitCodesOf(c)) {
 				t.Errorf("help does not list the exit codes")
 			}
 			if c.Short == "" || strings.HasSuffix(c.Short, ".") {

@@ -39,6 +39,16 @@ func writeHelp(out io.Writer, c *cobra.Command) {
 	if c.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
-	fmt.Fprintf(&b, "\n%s\n", exitCodes)
+	fmt.Fprintf(&b, "\n%s\n", exitCodesOf(c))
 	_, _ = io.WriteString(out, b.String())
+}
+
+// ownExitCodes is the annotation of a command whose exit codes are not the usual ones.
+const ownExitCodes = "exit codes"
+
+func exitCodesOf(c *cobra.Command) string {
+	if own, ok := c.Annotations[ownExitCodes]; ok {
+		return own
+	}
+	return exitCodes
 }

@@ -53,6 +53,9 @@ func referTo(b *strings.Builder, c *cobra.Command) {
 	if c.HasExample() {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
+	if own, ok := c.Annotations[ownExitCodes]; ok {
+		fmt.Fprintf(b, "\n%s.\n", strings.ReplaceAll(own, "\n", " "))
+	}
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			referTo(b, sub)

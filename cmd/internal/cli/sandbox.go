@@ -18,6 +18,9 @@ import (
 	"skein/sandbox"
 )
 
+const sandboxExitCodes = `Exit codes: the command's own, 128 + N where signal N ended it · 127 it could not be started ·
+137 ended for a limit · 141 nobody takes its output · 1 skein failed · 2 wrong usage · 130 interrupted`
+
 // sandboxOptions is what sandbox is told by its flags.
 type sandboxOptions struct {
 	write   []string
@@ -32,7 +35,8 @@ func newSandbox() *cobra.Command {
 		Use:   "sandbox [flags] -- COMMAND...",
 		Short: "Try a command in the box that subagents' commands run in",
 		Long: `Run a command in a box, as those of agents are, with the current folder as its workspace: a
-reader's, or with --write one that may change something. Its exit code is the command's own.`,
+reader's, or with --write one that may change something. It is given what is piped or redirected
+into this one as its input; a terminal is not passed on.`,
 		Example: `  skein sandbox -- bash -c 'echo x > README.md'      # refused: a reader changes nothing
   skein sandbox --write . --allow-net -- go mod download
   skein sandbox --write build --timeout 1m --memory 2g -- make`,
@@ -42,6 +46,8 @@ reader's, or with --write one that may change something. Its exit code is the co
 			}
 			return nil
 		},
+
+		Annotations: map[string]string{ownExitCodes: sandboxExitCodes},
 
 		DisableFlagsInUseLine: true,
 		RunE:                  func(c *cobra.Command, args []string) error { return runSandbox(c, o, args) },
@@ -73,8 +79,15 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 		}
 	}()
 	_, _ = fmt.Fprintln(c.ErrOrStderr(), "box: "+describe(policy))
+	in, err := input(os.Stdin)
+	if err != nil {
+		return fmt.Errorf("sandbox: pass the input on: %w", err)
+	}
+	if in != nil {
+		defer func() { _ = in.Close() }() // the command has its own
+	}
 	out, err := box.Run(ctx, sandbox.Command{
-		Argv: argv, Timeout: o.timeout,
+		Argv: argv, Timeout: o.timeout, Stdin: in,
 		Out: &passing{c.OutOrStdout(), cancel}, Err: &passing{c.ErrOrStderr(), cancel},
 	})
 	lost := context.Cause(ctx)
@@ -95,6 +108,25 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 		return fmt.Errorf("sandbox: pass the output on: %w", lost)
 	}
 	return &commandEnded{out.Exit, "the command was ended for its limit: " + out.Killed, o.hint(out.Killed)}
+}
+
+// input gives a command what is piped or redirected into this program; nil for none. It is
+// never given the descriptor itself: through a file or folder that was opened outside a command
+// could reach outside.
+func input(from *os.File) (*os.File, error) {
+	info, err := from.Stat()
+	if err != nil || info.Mode()&fs.ModeCharDevice != 0 || info.IsDir() {
+		return nil, nil // closed, a terminal, or nothing that can be read
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() { // ends with this program: nobody can take back a read from whoever is at the other end
+		_, _ = io.Copy(w, from)
+		_ = w.Close()
+	}()
+	return r, nil
 }
 
 // policy is the box that the flags ask for.
