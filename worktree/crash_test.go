@@ -21,8 +21,11 @@ import (
 func TestMain(m *testing.M) {
 	if root := os.Getenv("CRASH_ROOT"); root != "" {
 		run := crash
-		if os.Getenv("CRASH_IN") == "team" {
+		switch os.Getenv("CRASH_IN") {
+		case "team":
 			run = crashTeam
+		case "base":
+			run = makeBase
 		}
 		if err := run(context.Background(), root); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,7 +2,6 @@ package worktree_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -152,19 +151,12 @@ func TestGCDaily(t *testing.T) {
 
 // Layers that a repository has not used for long go, too; those in use stay.
 func TestGCRemovesOldLayers(t *testing.T) {
-	if os.Getenv(onOverlay) == "" {
-		t.Skip("run with the other tests on overlay copies")
-	}
+	onlyLayers(t)
 	l := newLab(t)
 	l.commitOne()
-	bases := func() []string {
-		found, err := filepath.Glob(os.Getenv("XDG_CACHE_HOME") + "/skein/bases/*/*/lease")
-		l.check(err)
-		return found
-	}
 	r := l.open(worktree.Options{Session: "s"})
 	l.copy(r, l.snapshot(r.Tree()), "0.1")
-	if got := bases(); len(got) != 1 {
+	if got := l.layersOf(); len(got) != 1 {
 		t.Fatalf("bases = %q, want one", got)
 	}
 	for _, step := range []struct {
@@ -179,8 +171,8 @@ func TestGCRemovesOldLayers(t *testing.T) {
 		if step.why != "it is used" {
 			l.close(r)
 		}
-		if _, err := r.GC(t.Context(), step.older); err != nil || len(bases()) != step.left {
-			t.Errorf("%s: after GC = %v, bases = %q, want %d", step.why, err, bases(), step.left)
+		if _, err := r.GC(t.Context(), step.older); err != nil || len(l.layersOf()) != step.left {
+			t.Errorf("%s: after GC = %v, bases = %q, want %d", step.why, err, l.layersOf(), step.left)
 		}
 	}
 }

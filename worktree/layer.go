@@ -34,6 +34,9 @@ const (
 
 func (l *layer) file(name string) string { return filepath.Join(l.dir, name) }
 
+// underConstruction begins the names of layers that have not got theirs yet.
+const underConstruction = "new-"
+
 // layerTime is how long another run may take to make a layer that this one waits for.
 const layerTime = 10 * time.Minute
 
@@ -200,7 +203,7 @@ func sweep(home string, bases, deltas int, then time.Time) {
 		info, err := os.Lstat(filepath.Join(home, d.Name(), layerLease))
 		switch {
 		case !d.IsDir():
-		case err != nil: // layers are renamed into place whole: this is none
+		case err != nil, strings.HasPrefix(d.Name(), underConstruction): // who makes one holds the lock
 			_ = removeAll(filepath.Join(home, d.Name()))
 		default:
 			used[d.Name()] = info.ModTime()

@@ -49,7 +49,7 @@ func (m *mason) make(ctx context.Context) (*layer, error) {
 }
 
 func (m *mason) build(ctx context.Context, below *layer, changes []change, name string) (l *layer, err error) {
-	if m.dir, err = os.MkdirTemp(filepath.Dir(name), "new-"); err != nil {
+	if m.dir, err = os.MkdirTemp(filepath.Dir(name), underConstruction); err != nil {
 		return nil, err
 	}
 	defer func() {
