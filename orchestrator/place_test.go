@@ -190,7 +190,7 @@ func TestNoBox(t *testing.T) {
 - say: done
 `).repo(abc)
 	r.run(func(o *orchestrator.Options) {
-		o.Probe = func(context.Context) error { return errors.New("switched off") }
+		o.Probe = func(context.Context, bool) error { return errors.New("switched off") }
 	})
 	if res := r.results("0"); res[0].OK || !strings.Contains(res[0].Text, "--sandbox off") {
 		t.Errorf("parent's command = %+v", res[0])

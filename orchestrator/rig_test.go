@@ -125,7 +125,7 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	r.events = nil
 	o := orchestrator.Options{
 		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
-		Probe: func(context.Context) error { return boxes() }, Init: tinyInit(r.t),
+		Probe: func(context.Context, bool) error { return boxes() }, Init: tinyInit(r.t),
 		Session: "s1", Watch: func(e journal.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func need(t *testing.T, ok bool, why string) {
 }
 
 // boxes finds out once whether boxes hold here.
-var boxes = sync.OnceValue(func() error { return sandbox.Probe(context.Background()) })
+var boxes = sync.OnceValue(func() error { return sandbox.Probe(context.Background(), false) })
 
 // tinyInit builds the init that is installed beside skein: this test's own binary can serve
 // as one too, but starts slowly under the race detector.

@@ -19,6 +19,7 @@ import (
 	"skein/agent/model"
 	"skein/agent/window"
 	"skein/delegate"
+	"skein/sandbox"
 	"skein/scheduler"
 	"skein/tools/gate"
 	"skein/worktree"
@@ -115,7 +116,7 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	both.Go(func() error {
 		if !r.o.NoSandbox {
-			r.noBox = r.o.Probe(ctx)
+			r.noBox = r.o.Probe(ctx, r.o.AllowNet)
 		}
 		return nil
 	})
@@ -125,6 +126,8 @@ func (r *run) prepare(ctx context.Context) error {
 		return ctx.Err() // what was found then means nothing
 	}
 	switch {
+	case errors.Is(r.noBox, sandbox.ErrNoNet):
+		return r.noBox // without the network that it was promised no command would be of use
 	case r.o.NoSandbox:
 		r.notice("the sandbox is off: commands reach everything that you can reach", "leave --sandbox off away to have them in a box")
 	case r.noBox == nil && r.o.AllowNet:

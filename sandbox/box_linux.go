@@ -81,10 +81,24 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("open box: %w", context.Cause(ctx))
 	}
-	if words := strings.TrimSpace(b.stderr.String()); words != "" {
-		err = fmt.Errorf("%w: %s", err, words)
+	return nil, b.refused(err)
+}
+
+// refused says why the init built no box. It is to be called once that is gone.
+func (b *Box) refused(err error) error {
+	said := (*initError)(nil)
+	switch errors.As(err, &said); {
+	case said == nil:
+		// One that crashes says more than anybody reads.
+		if words, _, _ := strings.Cut(strings.TrimSpace(b.stderr.String()), "\n"); words != "" {
+			err = fmt.Errorf("%w: %s", err, words)
+		}
+	case said.fault == boxinit.FaultNet:
+		err = fmt.Errorf("%w: %w", ErrNoNet, err)
+	case said.fault == boxinit.FaultPath:
+		return &policyError{err, "commands run as the owner of the workspace: let that user enter the folders above it"}
 	}
-	return nil, &noBox{err}
+	return &noBox{err}
 }
 
 // built waits for the init to say that the box is there.
@@ -214,6 +228,7 @@ var errOver = errors.New("no answer in time")
 type initError struct {
 	text  string
 	errno syscall.Errno
+	fault string // see [boxinit.Reply]
 }
 
 func (e *initError) Error() string { return e.text }
@@ -229,5 +244,5 @@ func answered(r boxinit.Reply) error {
 	if r.Error == "" {
 		return nil
 	}
-	return &initError{r.Error, syscall.Errno(r.Errno)}
+	return &initError{r.Error, syscall.Errno(r.Errno), r.Fault}
 }

@@ -53,6 +53,11 @@ func ExamineLayers(context.Context) error {
 	return &noBox{errors.New("not implemented for " + runtime.GOOS)}
 }
 
+// ExamineNet answers [ErrNoBox].
+func ExamineNet(context.Context) error {
+	return &noBox{errors.New("not implemented for " + runtime.GOOS)}
+}
+
 func answer(err error) string { return err.Error() }
 
 // A Guest is one of several users of a box. This system has none yet.

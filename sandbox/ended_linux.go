@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
+	"syscall"
 )
 
 // An endedError tells why, if that is known. To a caller it is [os.ErrClosed], too.
@@ -38,16 +41,31 @@ func (b *Box) abandon(why error) error {
 		return b.ended(nil)
 	default:
 	}
-	_ = b.init.Process.Kill() // it may be past reading that the conversation is over
+	if !hungUp(why) {
+		_ = b.init.Process.Kill() // it may be past reading that the conversation is over
+	}
 	_ = b.conn.Close()
 	<-b.gone
 	return b.ended(why)
 }
 
-// ended tells of a box that is gone, and how its init ended if nothing else is known.
+// hungUp reports whether an error says no more than that nobody is at the other end.
+func hungUp(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// ended tells of a box that is gone, and how its init ended: that comes before what was only
+// noticed of it.
 func (b *Box) ended(why error) error {
-	if s := b.init.ProcessState; why == nil && s != nil && !s.Success() {
-		why = errors.New("its init: " + s.String())
+	if s := b.init.ProcessState; s != nil && !s.Success() {
+		how := errors.New("its init: " + s.String())
+		if why == nil || hungUp(why) {
+			return &endedError{how}
+		}
+		return &endedError{fmt.Errorf("%w: %w", why, how)}
+	}
+	if hungUp(why) {
+		why = nil
 	}
 	return &endedError{why}
 }

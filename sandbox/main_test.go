@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"skein/sandbox"
+	"skein/sandbox/sandboxtest"
 )
 
 // helper selects what the test binary does instead of testing.
@@ -79,9 +80,12 @@ func help(what string, args []string) error {
 		return errors.Join(err, conn.Close())
 	case "nothing":
 		return nil
-	case "open": // opens a box and says why not
-		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0]})
+	case "open", "open with the network": // opens a box and says why not
+		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0], Net: what != "open"})
 		if err != nil {
+			if hint := (interface{ Hint() string })(nil); errors.As(err, &hint) {
+				err = fmt.Errorf("%w; hint: %s", err, hint.Hint())
+			}
 			return err
 		}
 		return box.Close()
@@ -91,9 +95,16 @@ func help(what string, args []string) error {
 			fmt.Printf("%s: %v: %s\n", s.What, s.Held, s.Detail)
 		}
 		return err
+	case "without landlock": // as a kernel before 5.13
+		if err := sandboxtest.WithoutLandlock(); err != nil {
+			return err
+		}
+		return help(args[0], args[1:])
+	case "examine network":
+		return sandbox.ExamineNet(ctx)
 	case "examine always": // until it is killed
 		for {
-			if err := sandbox.Probe(ctx); err != nil {
+			if err := sandbox.Probe(ctx, false); err != nil {
 				return err
 			}
 		}

@@ -107,6 +107,27 @@ func ExamineLayers(ctx context.Context) error {
 	return nil
 }
 
+// ExamineNet tries whether boxes here can have the network of the host. An error says why not:
+// it wraps [ErrNoNet] where boxes without can be had.
+func ExamineNet(ctx context.Context) error {
+	folder, err := keepFolder(ctx)
+	if err != nil {
+		return fmt.Errorf("probe network: %w", err)
+	}
+	defer func() { _ = folder.remove() }()
+	out, err := outsiders(ctx)
+	if err != nil {
+		return fmt.Errorf("probe network: %w", err)
+	}
+	defer out.close()
+	t := boxinit.Targets{Existing: filepath.Join(folder.path, "none"), New: filepath.Join(folder.path, "new"), TCP: out.tcpPort(), UDP: out.udpPort()}
+	tried, _, err := tryIn(ctx, Policy{Workspace: folder.path, Net: true}, t)
+	if err == nil && tried.TCP != "" {
+		err = &noBox{fmt.Errorf("%w: self-test: nothing outside can be connected to: %s", ErrNoNet, tried.TCP)}
+	}
+	return err
+}
+
 // tryIn tries the targets from inside a box of its own.
 func tryIn(ctx context.Context, p Policy, t boxinit.Targets) (o boxinit.Outcome, held Held, err error) {
 	box, err := Open(ctx, p)

@@ -83,7 +83,7 @@ func TestOpenSaysWhyThereIsNoBox(t *testing.T) {
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	box := open(t, sandbox.Policy{Workspace: dir}) // or skip
-	if err := sandbox.Probe(t.Context()); err != nil {
+	if err := sandbox.Probe(t.Context(), false); err != nil {
 		t.Errorf("Probe = %v, want nil where a box can be opened", err)
 	}
 	report, err := sandbox.Examine(t.Context())

@@ -17,6 +17,9 @@ var switches = []struct{ name, closed string }{
 
 // refusedBy adds to what the system answered the setting that makes it, if there is one.
 func refusedBy(cause error) error {
+	if !refusesNamespaces(cause) {
+		return cause
+	}
 	for _, s := range switches {
 		text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(s.name, ".", "/"))
 		if err == nil && strings.TrimSpace(string(text)) == s.closed {
@@ -32,8 +35,8 @@ func answer(err error) string {
 	if !errors.As(err, &none) {
 		return err.Error()
 	}
-	if fork := (*os.PathError)(nil); errors.As(none.cause, &fork) && fork.Op == "fork/exec" {
-		return "refused: " + refusedBy(fork.Err).Error()
+	if fork := (*os.PathError)(nil); errors.As(none.cause, &fork) && refusesNamespaces(fork) {
+		return "refused: " + strings.Replace(none.cause.Error(), fork.Error(), fork.Err.Error(), 1)
 	}
 	return none.cause.Error()
 }

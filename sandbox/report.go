@@ -15,10 +15,13 @@ type Step struct {
 	Detail string // what the system said
 }
 
-// Probe is [Examine] for those who only want to know whether boxes hold: nil means that they
-// do.
-func Probe(ctx context.Context) error {
+// Probe is [Examine] for those who only want to know whether boxes hold, with the network
+// [ExamineNet] too: nil means that they do.
+func Probe(ctx context.Context, net bool) error {
 	_, err := Examine(ctx)
+	if err == nil && net {
+		err = ExamineNet(ctx)
+	}
 	return err
 }
 

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"skein/sandbox"
+	"skein/sandbox/sandboxtest"
 )
 
 // TestMain lets the test binary be skein itself, which scripts run as a process of its own, and
@@ -20,7 +23,20 @@ func TestMain(m *testing.M) {
 		sandbox.Main()
 		return
 	}
-	testscript.Main(m, map[string]func(){"skein": main})
+	testscript.Main(m, map[string]func(){"skein": main, "without-landlock": withoutLandlock})
+}
+
+// withoutLandlock is a program that runs another one on a kernel that has no Landlock.
+func withoutLandlock() {
+	program, err := exec.LookPath(os.Args[1])
+	if err == nil {
+		err = sandboxtest.WithoutLandlock()
+	}
+	if err == nil {
+		err = syscall.Exec(program, os.Args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, "without-landlock:", err)
+	os.Exit(1)
 }
 
 // TestScript runs the scripts: each is a promise to the user.
@@ -29,7 +45,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatalf("find Go's cache: %v", err)
 	}
-	box := sync.OnceValue(func() error { return sandbox.Probe(t.Context()) })
+	box := sync.OnceValue(func() error { return sandbox.Probe(t.Context(), false) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       os.Getenv("UPDATE") != "",

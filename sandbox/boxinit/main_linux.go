@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"runtime"
@@ -78,12 +79,15 @@ func becomeServer(control socket) error {
 	if err := dropPrivileges(spec); err != nil {
 		return err
 	}
+	if err := unix.Access(string(spec.View), unix.X_OK); err != nil {
+		return &policyFault{FaultPath, &fs.PathError{Op: "enter", Path: string(spec.View), Err: err}}
+	}
 	if in.Held.Landlock, err = confine(spec); err != nil {
 		return err
 	}
 	if spec.Net && in.Held.Landlock < scopes {
 		// Abstract sockets belong to the network: buses and displays listen there.
-		return fmt.Errorf("with the network of the host, abstract sockets need landlock of version %d to be held: this kernel has %d", scopes, in.Held.Landlock)
+		return &policyFault{FaultNet, fmt.Errorf("abstract sockets need landlock of version %d to be held: this kernel has %d", scopes, in.Held.Landlock)}
 	}
 	if err := install(spec.Filter); err != nil {
 		return err
@@ -97,10 +101,23 @@ func becomeServer(control socket) error {
 	return fmt.Errorf("start the init's second stage: %w", err)
 }
 
+// A policyFault is a box that could be had for another policy.
+type policyFault struct {
+	of string // see [Reply.Fault]
+	error
+}
+
+func (e *policyFault) Unwrap() error { return e.error }
+
 func failure(id int64, err error) Reply {
-	var errno syscall.Errno
-	errors.As(err, &errno)
-	return Reply{ID: id, Error: err.Error(), Errno: int(errno)}
+	r := Reply{ID: id, Error: err.Error()}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		r.Errno = int(errno)
+	}
+	if fault := (*policyFault)(nil); errors.As(err, &fault) {
+		r.Fault = fault.of
+	}
+	return r
 }
 
 func loopbackUp() error {

@@ -101,6 +101,12 @@ type Request struct {
 	Env  []Raw
 }
 
+// What a policy can ask for in vain.
+const (
+	FaultNet  = "net"  // the network, where abstract sockets cannot be held
+	FaultPath = "path" // a workspace that its user cannot enter
+)
+
 // A Reply answers a request to start a command, once the command and all its
 // descendants have ended; the first reply, with ID 0, tells how building the box went.
 type Reply struct {
@@ -109,6 +115,7 @@ type Reply struct {
 	Exit    int    // exit code, 128 + signal when killed by one
 	Error   string // why nothing was started; "" when it was
 	Errno   int    // the kernel's answer behind Error; 0 = none
+	Fault   string // what of the policy Error is about, if it is: FaultNet or FaultPath
 	Killed  string // the limit for which the command was ended
 	Held    *Held  // in the first reply
 }

@@ -93,10 +93,13 @@ func (r *Report) git(ctx context.Context, dir string) {
 func (r *Report) box(ctx context.Context) {
 	const section = "box"
 	found, err := sandbox.Examine(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.Add(section, "tier", Good, found.Held.Tier)
-	} else {
+	case errors.Is(err, sandbox.ErrNoBox):
 		r.Add(section, "tier", Note, "none: readers run no commands, others only with --sandbox off")
+	default:
+		r.Add(section, "tier", Note, "not known: the self-test could not be made, and without it readers run no commands")
 	}
 	for _, s := range found.Steps {
 		if s.Held {
@@ -119,6 +122,11 @@ func (r *Report) box(ctx context.Context) {
 		r.Add(section, "layers for copies", Note, "not here, so copies are checked out whole: "+err.Error())
 	} else {
 		r.Add(section, "layers for copies", Good, "work")
+	}
+	if err := sandbox.ExamineNet(ctx); err != nil {
+		r.Add(section, "network for commands", Note, "not here, so --allow-net is refused: "+err.Error())
+	} else {
+		r.Add(section, "network for commands", Good, "with --allow-net")
 	}
 	for _, n := range unheld {
 		if found.Held.Landlock < n.until {
@@ -157,13 +165,13 @@ var unheld = []struct {
 	{always, "files", "what lies outside of home folders, and no built-in list hides, can be read: other projects there, too"},
 	{always, "configuration of tools", "a command that may change the workspace may change .envrc, .mcp.json or .claude there"},
 	{always, "memory", "what no process maps (memfd, System V segments, socket buffers) is not counted"},
-	{scopes, "abstract sockets", "this kernel cannot close the host's to commands with the network: --allow-net opens no box"},
+	{pipes, "named pipes", "a reader may write into one of the workspace that another program reads"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
 }
 
 // Versions of Landlock that brought something.
 const (
-	scopes = 6
+	pipes  = 2
 	paths  = 9
 	always = math.MaxInt
 )
