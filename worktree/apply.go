@@ -80,6 +80,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Appli
 		return Applied{}, err
 	}
 	if err := r.record(ctx, l.Record, changes); err != nil {
+		r.forget(ctx, l.Record) // what failed may have come after its ref
 		_, back := l.rollBack() // of nothing
 		return Applied{}, errors.Join(fmt.Errorf("record it: %w", err), back)
 	}

@@ -167,7 +167,7 @@ func (c *Copy) fill(ctx context.Context, user settings) error {
 	if err := c.makePrivate(ctx, user); err != nil {
 		return fmt.Errorf("make private git directory: %w", err)
 	}
-	return copyIndex(c.tree.index, filepath.Join(c.GitDir, "index"))
+	return copyIndexIfAny(c.tree.index, filepath.Join(c.GitDir, "index"))
 }
 
 // Merged notes durably that the change last collected was applied: it is not kept when

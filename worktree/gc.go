@@ -112,7 +112,12 @@ func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error 
 
 // removeLeft removes the folders with what was left out of changes of this repository.
 func (r *Repo) removeLeft(before time.Time) (removed []string, err error) {
-	mine, err := filepath.Glob(filepath.Join(r.cache, "left", filepath.Base(r.stores()[1])+"-*", "*"))
+	runs, err := glob(filepath.Join(r.cache, "left"), filepath.Base(r.stores()[1])+"-*")
+	var mine []string
+	for _, run := range runs {
+		folders, failed := glob(run, "*")
+		mine, err = append(mine, folders...), errors.Join(err, failed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +196,7 @@ const manyPacks = 50
 // another commit of the user's: what one run's commit holds may leave the user's store
 // while another run needs it. What no ref needs goes. No run lives.
 func (r *Repo) repack(ctx context.Context) (int, error) {
-	old, err := filepath.Glob(filepath.Join(r.objects(), "pack", "*.pack"))
+	old, err := glob(filepath.Join(r.objects(), "pack"), "*.pack")
 	if err != nil || len(old) <= manyPacks {
 		return 0, err
 	}
@@ -207,7 +212,7 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 			runs[ref.id] += ref.fields[0] + "\n"
 		}
 	}
-	loose, err := filepath.Glob(filepath.Join(r.objects(), "[0-9a-f][0-9a-f]"))
+	loose, err := glob(r.objects(), "[0-9a-f][0-9a-f]")
 	if err != nil {
 		return 0, err
 	}

@@ -181,6 +181,13 @@ func (at place) environment() []string {
 	return env
 }
 
+// durable is the same place with objects and refs on the disk before git says that they are
+// there: git itself leaves refs, and objects that are no packs, to the system.
+func (at place) durable() place {
+	at.config = append(at.config[:len(at.config):len(at.config)], "core.fsync=committed,loose-object,reference")
+	return at
+}
+
 // with is the same place with another index.
 func (at place) with(index string) place {
 	at.index = index

@@ -61,7 +61,7 @@ func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
 	if exitOf(err) != 1 {
 		return err
 	}
-	_, err = r.git.run(ctx, r.tree.at, nil, "update-ref", ref, head)
+	_, err = r.git.run(ctx, r.tree.at.durable(), nil, "update-ref", ref, head)
 	if err == nil {
 		r.head = head
 	}

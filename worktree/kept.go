@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +42,7 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref strin
 	// reason are of the keeping.
 	tag := fmt.Sprintf("object %s\ntype commit\ntag kept\ntagger skein <skein@localhost> %d +0000\n\n%s\n",
 		ch.Commit, time.Now().Unix(), strings.Join(strings.Fields(why), " "))
-	out, err := r.git.run(ctx, r.ours(), []byte(tag), "mktag")
+	out, err := r.git.run(ctx, r.ours().durable(), []byte(tag), "mktag")
 	if err != nil {
 		return "", fmt.Errorf("keep change %s: %w", name, err)
 	}
@@ -58,7 +59,7 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref strin
 		case err == nil:
 			continue
 		case exitOf(err) == 1:
-			_, err = r.git.run(ctx, r.ours(), nil, "update-ref", ref, id, "")
+			_, err = r.git.run(ctx, r.ours().durable(), nil, "update-ref", ref, id, "")
 		}
 		if err != nil {
 			return "", fmt.Errorf("keep change %s: %w", name, err)
@@ -200,11 +201,14 @@ func (r *Repo) release(ctx context.Context, id runID) error {
 
 // leftOf is the folder with what was left out of a change of that name.
 func (r *Repo) leftOf(id runID, name string) string {
-	found, err := filepath.Glob(filepath.Join(r.cache, "left", "*@"+id.folder(), name))
-	if err != nil || len(found) == 0 {
-		return ""
+	runs, _ := glob(filepath.Join(r.cache, "left"), "*@"+id.folder()) // what cannot be read is not there
+	for _, run := range slices.Backward(runs) {
+		folder := filepath.Join(run, name)
+		if info, err := os.Lstat(folder); err == nil && info.IsDir() {
+			return folder
+		}
 	}
-	return found[len(found)-1]
+	return ""
 }
 
 // compareNames compares ordinals by their numbers: 0.2 is before 0.10.

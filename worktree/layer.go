@@ -110,22 +110,34 @@ func (r *Repo) checkoutKind(s settings) string {
 // findLayer leases the layer of a tree, a base if there is one; nil without.
 func (r *Repo) findLayer(tree, kind string) *layer {
 	base := filepath.Join(r.layersFolder(), tree+kind)
-	if l := leaseLayer(base); l != nil {
+	if l := trustedLayer(base); l != nil {
 		return l
 	}
-	deltas, _ := filepath.Glob(base + "+*") // a pattern of ours is well-formed
+	deltas, _ := glob(r.layersFolder(), tree+kind+"+*") // what cannot be read is not there
 	for _, dir := range deltas {
 		_, below, _ := strings.Cut(filepath.Base(dir), "+")
-		under := leaseLayer(filepath.Join(r.layersFolder(), below))
+		under := trustedLayer(filepath.Join(r.layersFolder(), below))
 		if under == nil {
 			continue
 		}
-		if l := leaseLayer(dir); l != nil {
+		if l := trustedLayer(dir); l != nil {
 			l.below = under
 			return l
 		}
 		under.lease.release()
 	}
+	return nil
+}
+
+// trustedLayer leases the layer in a folder; nil if it is not there, or not as it was made:
+// then it goes.
+func trustedLayer(dir string) *layer {
+	l := leaseLayer(dir)
+	if l == nil || sealed(dir) {
+		return l
+	}
+	l.lease.release()
+	discard(dir)
 	return nil
 }
 

@@ -41,7 +41,11 @@ func (m *mason) make(ctx context.Context) (*layer, error) {
 	if below != nil {
 		name += "+" + filepath.Base(below.dir)
 	}
-	l, err := m.build(ctx, below, changes, filepath.Join(m.repo.layersFolder(), name))
+	path := filepath.Join(m.repo.layersFolder(), name)
+	if _, err := os.Lstat(path); err == nil { // or it would have been found, or removed
+		return nil, errNoLayer("somebody changed files of the layer that the tree needs, and another run uses it")
+	}
+	l, err := m.build(ctx, below, changes, path)
 	if err != nil && below != nil {
 		below.lease.release()
 	}
@@ -80,7 +84,10 @@ func (m *mason) build(ctx context.Context, below *layer, changes []change, name 
 		err = m.indexes(ctx)
 	}
 	if err == nil {
-		err = errors.Join(os.WriteFile(filepath.Join(m.dir, layerLease), nil, 0o600), os.RemoveAll(git))
+		err = os.RemoveAll(git)
+	}
+	if err == nil {
+		err = seal(m.dir, below == nil)
 	}
 	if err == nil {
 		err = m.repo.git.point("before layer")
@@ -199,9 +206,12 @@ func (m *mason) indexes(ctx context.Context) error {
 	if err := os.Mkdir(shared, 0o755); err != nil { //nolint:gosec // its folder is closed; in a box others may have to read it
 		return err
 	}
-	names, err := filepath.Glob(filepath.Join(m.at.gitDir, sharedIndex+"*"))
-	if err != nil || len(names) != 1 {
-		return fmt.Errorf("git update-index: %d shared indexes (%w)", len(names), err)
+	names, err := glob(m.at.gitDir, sharedIndex+"*")
+	if err == nil && len(names) != 1 {
+		err = fmt.Errorf("git update-index: %d shared indexes", len(names))
+	}
+	if err != nil {
+		return err
 	}
 	if err := os.Rename(names[0], filepath.Join(shared, filepath.Base(names[0]))); err != nil {
 		return err
@@ -214,7 +224,7 @@ const sharedIndex = "sharedindex."
 
 // sharedIndex is the file with all of the index that writers share.
 func (l *layer) sharedIndex() (string, error) {
-	names, err := filepath.Glob(filepath.Join(l.file(layerShared), sharedIndex+"*"))
+	names, err := glob(l.file(layerShared), sharedIndex+"*")
 	if err == nil && len(names) != 1 {
 		err = fmt.Errorf("layer %s: %d shared indexes", l.dir, len(names))
 	}
@@ -280,7 +290,7 @@ func (m *mason) nearest(ctx context.Context) (*layer, []change, error) {
 	if err != nil || !small {
 		return nil, nil, err
 	}
-	return leaseLayer(filepath.Join(m.repo.layersFolder(), base)), best, nil
+	return trustedLayer(filepath.Join(m.repo.layersFolder(), base)), best, nil
 }
 
 // small reports whether the new files are not too large for a delta.

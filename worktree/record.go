@@ -47,8 +47,8 @@ func (r *Repo) record(ctx context.Context, ref string, changes []change) error {
 		}
 		in.WriteByte('\n')
 	}
-	at := r.ours()
-	at.config = []string{"fastimport.unpackLimit=0"}
+	at := r.ours().durable()
+	at.config = append(at.config, "fastimport.unpackLimit=0")
 	if _, err := r.git.run(ctx, at, in.Bytes(), "fast-import", "--quiet"); err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (r *Repo) findDead(name os.DirEntry) (*deadRun, error) {
 
 // rollBack ends what the run had begun to apply.
 func (d *deadRun) rollBack(ctx context.Context, note func(Recovered)) error {
-	applies, err := filepath.Glob(filepath.Join(d.folder, "apply-*"))
+	applies, err := glob(d.folder, "apply-*")
 	for _, dir := range applies {
 		note(d.repo.recoverApply(ctx, dir))
 	}
@@ -239,21 +239,37 @@ func (r *Repo) conclude(ctx context.Context, l *ledger) Recovered {
 // clearLedgers finishes or undoes what was left of earlier Applies to a tree. The caller
 // holds the lock: none of them is still at work.
 func (r *Repo) clearLedgers(ctx context.Context, t *Tree) error {
-	ledgers, err := filepath.Glob(filepath.Join(r.store, "runs", "*", "apply-*", ledgerName))
+	runs, err := glob(filepath.Join(r.store, "runs"), "*")
+	if t.copy != nil {
+		runs = []string{r.runFolder()} // nobody else applies to it
+	}
+	for _, run := range runs {
+		ledgers, failed := ledgersOf(run)
+		err = errors.Join(err, failed)
+		for _, dir := range ledgers {
+			if failed := r.clearLedger(ctx, t, dir); failed != nil {
+				return fmt.Errorf("%w: %w", ErrHalfApplied, failed)
+			}
+		}
+	}
+	return err
+}
+
+// clearLedger is clearLedgers for one, if it is of the tree.
+func (r *Repo) clearLedger(ctx context.Context, t *Tree, dir string) error {
+	l, err := readLedger(dir)
 	if err != nil {
 		return err
 	}
-	for _, path := range ledgers {
-		dir := filepath.Dir(path)
-		l, err := readLedger(dir)
-		if err == nil && r.rootOf(l) == nil && string(l.Root) == t.Root {
-			err = r.conclude(ctx, l).Err
+	if t.copy != nil {
+		if string(l.Tree) != t.name() {
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrHalfApplied, err)
-		}
+		l.Root = bytePath(t.Root) // a copy of layers is where its box shows it
+	} else if r.rootOf(l) != nil || string(l.Root) != t.Root {
+		return nil
 	}
-	return nil
+	return r.conclude(ctx, l).Err
 }
 
 // as is the same repository seen by another run.

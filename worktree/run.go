@@ -185,7 +185,7 @@ func (r *Repo) end(ctx context.Context, id runID) error {
 			}
 		}
 	}
-	ledgers, err := filepath.Glob(filepath.Join(folder, "apply-*", ledgerName))
+	ledgers, err := ledgersOf(folder)
 	if err != nil || len(ledgers) > 0 || busy {
 		return err
 	}

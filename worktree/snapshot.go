@@ -146,12 +146,14 @@ func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...s
 // startIndex makes the index that staging begins with.
 func (t *Tree) startIndex(ctx context.Context, index string) error {
 	if t.copy == nil || !t.copy.layered {
-		return copyIndex(t.index, index)
+		return copyIndexIfAny(t.index, index)
 	}
 	if l := t.copy.layer; l != nil {
-		return copyIndex(l.file(layerIndex), index)
+		if err := copyIndex(l.file(layerIndex), index); !missing(err) {
+			return err
+		}
 	}
-	// The copy of a dead run; its layers need not be there any more.
+	// The copy of a dead run, or somebody cleared the cache: its layers are not there any more.
 	at := t.at.with(index)
 	at.gitDir = t.repo.store
 	_ = os.Remove(index + ".lock") // of a life that was killed

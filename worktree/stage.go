@@ -326,14 +326,18 @@ func secretName(base string) bool {
 	return false
 }
 
+// copyIndexIfAny is copyIndex for a tree of git's own: an absent index is an empty one.
+func copyIndexIfAny(from, to string) error {
+	if err := copyIndex(from, to); !missing(err) {
+		return err
+	}
+	return nil
+}
+
 // copyIndex copies an index file with its time: git tells by that time which entries
-// may have been changed in the same second, and would miss those in a newer file. An
-// absent index is an empty one.
+// may have been changed in the same second, and would miss those in a newer file.
 func copyIndex(from, to string) error {
 	src, err := openPlain(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
