@@ -84,12 +84,12 @@ func sealOf(dir string) (string, error) {
 		if !ok || name == "/"+layerLease {
 			return nil
 		}
-		fmt.Fprintf(sum, "%q %o %d", name, st.Mode, st.Ino)
+		line := fmt.Appendf(nil, "%q %o %d", name, st.Mode, st.Ino)
 		if !d.IsDir() { // of a folder its entries tell
-			fmt.Fprintf(sum, " %d %d %d", st.Size, info.ModTime().UnixNano(), unix.TimespecToNsec(unix.Timespec(st.Ctim)))
+			line = fmt.Appendf(line, " %d %d %d", st.Size, info.ModTime().UnixNano(), unix.TimespecToNsec(unix.Timespec(st.Ctim)))
 		}
-		fmt.Fprintln(sum)
-		return nil
+		_, err = sum.Write(append(line, '\n'))
+		return err
 	})
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
