@@ -63,7 +63,7 @@ func (c cache) place() string { return filepath.Join(boxinit.Caches, c.variable)
 
 // cached shows the caches that there are, without what is hidden in them, and returns the
 // variables that tell tools of them. What the variables said before is of no use in a box.
-func cached(p Policy, add func(boxinit.Mount)) (env []string) {
+func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
 	hidden := slices.Concat(p.Hidden, secrets(p.Env))
 	told := map[string]bool{}
 	for _, c := range caches {
@@ -89,7 +89,7 @@ func cached(p Policy, add func(boxinit.Mount)) (env []string) {
 		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(notes), Target: boxinit.Raw(notes), Writable: true, Mine: true})
 	}
 	if goCache := caches[0]; !told[goCache.variable] { // too large for the private home
-		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(goCache.place()), Writable: true, Mine: true, Size: layerSize})
+		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(goCache.place()), Writable: true, Mine: true, Size: r.layers})
 		env = append(env, goCache.variable+"="+goCache.place())
 	}
 	return env

@@ -45,11 +45,8 @@ var (
 	callFchmodat   = call{"fchmodat", 268, 53}
 	callFchmodat2  = call{"fchmodat2", 452, 452}
 	callPrlimit    = call{"prlimit64", 302, 261}
-	callPriority   = call{"setpriority", 141, 140}
-	callIOPriority = call{"ioprio_set", 251, 30}
-	callScheduler  = call{"sched_setscheduler", 144, 119}
-	callSchedParam = call{"sched_setparam", 142, 118}
-	callSchedAttr  = call{"sched_setattr", 314, 274}
+	callSetrlimit  = call{"setrlimit", 160, 164}
+	callPrctl      = call{"prctl", 157, 167}
 )
 
 // missing are calls that the kernel seems not to have: programs then do without.
@@ -139,13 +136,24 @@ const kindOfSocket = 0xf
 // x32Bit marks the calls of the x32 ABI, which has numbers of its own on amd64.
 const x32Bit = 0x40000000
 
-// filter is the seccomp program for all commands of a box, and for its init, as the kernel
-// reads it. It is the same for every policy. A machine that it does not know has no box.
-func filter(arch string) ([]byte, error) {
+// filters are the seccomp programs of a box, as the kernel reads them: the first is for its
+// init and all commands, the other one for commands besides. They are the same for every
+// policy. A machine that they do not know has no box.
+func filters(arch string) (all, commands []byte, err error) {
 	program, err := assemble(arch)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		all, err = encoded(program)
 	}
+	if err == nil {
+		program, err = assembleOwn(arch)
+	}
+	if err == nil {
+		commands, err = encoded(program)
+	}
+	return all, commands, err
+}
+
+func encoded(program code) ([]byte, error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return nil, fmt.Errorf("assemble the filter of system calls: %w", err)
@@ -170,20 +178,7 @@ func assemble(arch string) (code, error) {
 	if !ok {
 		return nil, fmt.Errorf("no filter of system calls for %s", arch)
 	}
-	// Calls of another ABI have other numbers: none is let through.
-	program := slices.Concat(
-		load(offArch), unless(bpf.JumpEqual, t.audit, deny(unix.ENOSYS)),
-		load(offNumber), unless(bpf.JumpLessThan, x32Bit, deny(unix.ENOSYS)),
-	)
-	// A command that makes the init wait for a processor has no limits any more: the init is
-	// what ends it. Commands have the init's user, so the kernel alone would let them.
-	ownOnly := slices.Concat(load(argument(0)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)))
-	ownPriority := func(ofUser uint32) code {
-		return slices.Concat(
-			load(argument(0)), denyIf(unix.EPERM, ofUser),
-			load(argument(1)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
-		)
-	}
+	program := t.begin()
 	// A program left behind with these bits would run for others as the user who works here.
 	noSetID := func(mode uint32) code {
 		return slices.Concat(load(argument(mode)), unless(bpf.JumpBitsNotSet, unix.S_ISUID|unix.S_ISGID, deny(unix.EPERM)))
@@ -193,21 +188,22 @@ func assemble(arch string) (code, error) {
 		return slices.Concat(load(argument(flags)), unless(bpf.JumpBitsNotSet, unix.O_CREAT|tmpfileBit, noSetID(mode)))
 	}
 	families := allowOnly(0, unix.EAFNOSUPPORT, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6)
-	for _, rule := range []struct {
-		call call
-		body code // what it does not deny is allowed
-	}{
+	// Asking for a kind that few use has the kernel load code for it.
+	kinds := slices.Concat(
+		load(argument(0)), unless(bpf.JumpEqual, unix.AF_UNIX, ofKind(unix.SOCK_STREAM, unix.SOCK_DGRAM)),
+		ofKind(unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET),
+	)
+	program = t.add(program, []rule{
 		{callOpenat, made(2, 3)},
 		{callOpen, made(1, 2)},
 		{callClone, slices.Concat(load(argument(0)), unless(bpf.JumpBitsNotSet, anyNewNamespace, deny(unix.EPERM)))},
 		{callIoctl, slices.Concat(load(argument(1)), denyIf(unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX))},
 		{callSocket, slices.Concat(
-			families,
-			load(argument(1)), code{bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kindOfSocket}}, denyIf(unix.EPERM, unix.SOCK_RAW, unix.SOCK_PACKET),
+			families, kinds,
 			// Programs that try MPTCP first are told that there is none, and take TCP.
 			allowOnly(2, unix.EPROTONOSUPPORT, 0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6),
 		)},
-		{callSocketpair, families},
+		{callSocketpair, slices.Concat(families, kinds)},
 		// Limits of others may be read, as the init does, and not set.
 		{callPrlimit, slices.Concat(
 			load(argument(0)), unless(bpf.JumpEqual, 0, slices.Concat(
@@ -215,11 +211,6 @@ func assemble(arch string) (code, error) {
 				load(argument(2)+4), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
 			)),
 		)},
-		{callPriority, ownPriority(unix.PRIO_USER)},
-		{callIOPriority, ownPriority(3)}, // IOPRIO_WHO_USER
-		{callScheduler, ownOnly},
-		{callSchedParam, ownOnly},
-		{callSchedAttr, ownOnly},
 		{callCreat, noSetID(1)},
 		{callMknod, noSetID(1)},
 		{callMknodat, noSetID(2)},
@@ -227,11 +218,7 @@ func assemble(arch string) (code, error) {
 		{callFchmod, noSetID(1)},
 		{callFchmodat, noSetID(2)},
 		{callFchmodat2, noSetID(2)},
-	} {
-		if n := t.number(rule.call); n != absent {
-			program = append(program, when(n, append(rule.body, allow...))...)
-		}
-	}
+	})
 	for _, c := range missing {
 		program = append(program, when(t.number(c), deny(unix.ENOSYS))...)
 	}
@@ -241,6 +228,55 @@ func assemble(arch string) (code, error) {
 		}
 	}
 	return append(program, allow...), nil
+}
+
+// assembleOwn writes the program for commands alone. What it denies the init does itself:
+// it tells commands apart by a limit, see boxinit, and is closed to them.
+func assembleOwn(arch string) (code, error) {
+	t, ok := targets[arch]
+	if !ok {
+		return nil, fmt.Errorf("no filter of system calls for %s", arch)
+	}
+	ofTag := func(arg uint32) code {
+		return slices.Concat(load(argument(arg)), denyIf(unix.EPERM, unix.RLIMIT_MSGQUEUE))
+	}
+	return append(t.add(t.begin(), []rule{
+		{callSetrlimit, ofTag(0)},
+		{callPrlimit, slices.Concat(
+			load(argument(2)), unless(bpf.JumpNotEqual, 0, slices.Concat(
+				load(argument(2)+4), unless(bpf.JumpNotEqual, 0, allow),
+			)),
+			ofTag(1),
+		)},
+		// What a closed process writes to disk could not be counted.
+		{callPrctl, slices.Concat(
+			load(argument(0)), unless(bpf.JumpNotEqual, unix.PR_SET_DUMPABLE, slices.Concat(load(argument(1)), denyIf(unix.EPERM, 0))),
+		)},
+	}), allow...), nil
+}
+
+// A rule is what is asked of the arguments of a call. What the body does not deny is allowed.
+type rule struct {
+	call call
+	body code
+}
+
+// begin is how every program begins. Calls of another ABI have other numbers: none is let
+// through.
+func (t target) begin() code {
+	return slices.Concat(
+		load(offArch), unless(bpf.JumpEqual, t.audit, deny(unix.ENOSYS)),
+		load(offNumber), unless(bpf.JumpLessThan, x32Bit, deny(unix.ENOSYS)),
+	)
+}
+
+func (t target) add(program code, rules []rule) code {
+	for _, r := range rules {
+		if n := t.number(r.call); n != absent {
+			program = append(program, when(n, append(r.body, allow...))...)
+		}
+	}
+	return program
 }
 
 // Where the kernel's description of a call has what.
@@ -281,7 +317,18 @@ func denyIf(errno unix.Errno, values ...uint32) (list code) {
 
 // allowOnly denies unless an argument is one of the values.
 func allowOnly(arg uint32, errno unix.Errno, values ...uint32) code {
-	list := load(argument(arg))
+	return append(load(argument(arg)), oneOf(errno, values...)...)
+}
+
+// ofKind denies a socket unless it is of one of these kinds.
+func ofKind(kinds ...uint32) code {
+	return slices.Concat(
+		load(argument(1)), code{bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kindOfSocket}}, oneOf(unix.EPERM, kinds...),
+	)
+}
+
+// oneOf denies unless what is loaded is one of the values.
+func oneOf(errno unix.Errno, values ...uint32) (list code) {
 	for i, v := range values {
 		list = append(list, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(values) - i)})
 	}

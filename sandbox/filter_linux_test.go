@@ -44,7 +44,7 @@ type machine struct {
 	numbers map[string]int
 }
 
-func newMachine(t *testing.T, arch string) machine {
+func newMachine(t *testing.T, arch string, assemble func(string) (code, error)) machine {
 	t.Helper()
 	program, err := assemble(arch)
 	if err != nil {
@@ -81,17 +81,25 @@ func (m machine) answer(t *testing.T, audit, number uint32, args ...uint64) unix
 	return unix.Errno(got & 0xffff)
 }
 
+// A verdict is a call and what the filter says to it.
+type verdict struct {
+	name string
+	args []uint64
+	want unix.Errno
+}
+
+// high is a bit that the kernel ignores in an int.
+const high = 1 << 32
+
+// socketDCCP is SOCK_DCCP of linux/net.h.
+const socketDCCP = 6
+
 func TestFilter(t *testing.T) {
 	const (
-		high   = 1 << 32 // a bit that the kernel ignores in an int
 		thread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM | unix.CLONE_SETTLS
 		flags  = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	)
-	rows := []struct {
-		name string
-		args []uint64
-		want unix.Errno
-	}{
+	rows := []verdict{
 		{"read", nil, 0},
 		{"openat", nil, 0},
 		{"execve", nil, 0},
@@ -129,7 +137,13 @@ func TestFilter(t *testing.T) {
 		{"socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, unix.EAFNOSUPPORT},
 		{"socket", []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, unix.EAFNOSUPPORT},
 		{"socket", []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET, 0}, unix.EAFNOSUPPORT},
+		{"socket", []uint64{unix.AF_INET, unix.SOCK_SEQPACKET, 0}, unix.EPERM},
+		{"socket", []uint64{unix.AF_INET6, socketDCCP, 0}, unix.EPERM},
+		{"socket", []uint64{unix.AF_INET6 | high, unix.SOCK_RDM | flags, 0}, unix.EPERM},
+		{"socket", []uint64{unix.AF_UNIX, unix.SOCK_RAW, 0}, unix.EPERM},
 		{"socketpair", []uint64{unix.AF_UNIX, unix.SOCK_STREAM | flags, 0}, 0},
+		{"socketpair", []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, 0},
+		{"socketpair", []uint64{unix.AF_UNIX, unix.SOCK_RDM, 0}, unix.EPERM},
 		{"socketpair", []uint64{unix.AF_TIPC, unix.SOCK_STREAM, 0}, unix.EAFNOSUPPORT},
 		{"prlimit64", []uint64{0, unix.RLIMIT_NOFILE, 0x7fff_0000_0000, 0}, 0},
 		{"prlimit64", []uint64{1, unix.RLIMIT_NOFILE, 0, 0x7fff_0000_1000}, 0},
@@ -147,22 +161,12 @@ func TestFilter(t *testing.T) {
 		{"fchmodat", []uint64{3, 0, 0o2755}, unix.EPERM},
 		{"fchmodat2", []uint64{3, 0, 0o4755}, unix.EPERM},
 		{"mknodat", []uint64{3, 0, unix.S_IFREG | 0o4755}, unix.EPERM},
-		{"setpriority", []uint64{unix.PRIO_PROCESS, 0, 5}, 0},
-		{"setpriority", []uint64{unix.PRIO_PGRP, 0, 5}, 0},
-		{"setpriority", []uint64{unix.PRIO_PROCESS, 1, 19}, unix.EPERM},
-		{"setpriority", []uint64{unix.PRIO_USER, 0, 19}, unix.EPERM},
-		{"ioprio_set", []uint64{1, 0, 0}, 0},
-		{"ioprio_set", []uint64{1, 1, 0}, unix.EPERM},
-		{"ioprio_set", []uint64{3, 0, 0}, unix.EPERM},
-		{"sched_setscheduler", []uint64{0, unix.SCHED_BATCH}, 0},
-		{"sched_setscheduler", []uint64{1, unix.SCHED_IDLE}, unix.EPERM},
-		{"sched_setattr", []uint64{1}, unix.EPERM},
-		{"sched_setparam", []uint64{1}, unix.EPERM},
-		{"sched_setaffinity", []uint64{77}, 0}, // libraries of threads name them so
+		{"setpriority", []uint64{unix.PRIO_PROCESS, 77, 5}, 0}, // who may is for the kernel
+		{"sched_setaffinity", []uint64{77}, 0},                 // libraries of threads name them so
 	}
 	for arch := range targets {
 		t.Run(arch, func(t *testing.T) {
-			m := newMachine(t, arch)
+			m := newMachine(t, arch, assemble)
 			for _, row := range rows {
 				number, ok := m.numbers[row.name]
 				if !ok {
@@ -193,7 +197,44 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	if _, err := filter("sparc64"); err == nil {
-		t.Error("filter(sparc64) = nil, want an error: no filter, no box")
+	if _, _, err := filters("sparc64"); err == nil {
+		t.Error("filters(sparc64) = nil, want an error: no filter, no box")
+	}
+}
+
+// What the init does itself, commands may not.
+func TestOwnFilter(t *testing.T) {
+	const some, above = 0x7fff_0000_0000, 0x1000 // addresses: one has no low half, the other no high one
+	for arch := range targets {
+		t.Run(arch, func(t *testing.T) {
+			m := newMachine(t, arch, assembleOwn)
+			for _, row := range []verdict{
+				{"read", nil, 0},
+				{"mount", nil, 0}, // the other filter denies it
+				{"setrlimit", []uint64{unix.RLIMIT_NOFILE, above}, 0},
+				{"setrlimit", []uint64{unix.RLIMIT_MSGQUEUE, above}, unix.EPERM},
+				{"setrlimit", []uint64{unix.RLIMIT_MSGQUEUE | high, above}, unix.EPERM},
+				{"prlimit64", []uint64{0, unix.RLIMIT_NOFILE, some, 0}, 0},
+				{"prlimit64", []uint64{0, unix.RLIMIT_MSGQUEUE, 0, some}, 0},
+				{"prlimit64", []uint64{0, unix.RLIMIT_MSGQUEUE, some, 0}, unix.EPERM},
+				{"prlimit64", []uint64{77, unix.RLIMIT_MSGQUEUE, above, 0}, unix.EPERM},
+				{"prlimit64", []uint64{0, unix.RLIMIT_MSGQUEUE | high, above, 0}, unix.EPERM},
+				{"prctl", []uint64{unix.PR_SET_DUMPABLE, 1}, 0},
+				{"prctl", []uint64{unix.PR_SET_DUMPABLE, 0}, unix.EPERM},
+				{"prctl", []uint64{unix.PR_SET_DUMPABLE | high, 0}, unix.EPERM},
+				{"prctl", []uint64{unix.PR_SET_NAME, 0}, 0},
+			} {
+				number, ok := m.numbers[row.name]
+				if !ok {
+					t.Fatalf("no number of %s", row.name)
+				}
+				if got := m.answer(t, m.audit, uint32(number), row.args...); got != row.want {
+					t.Errorf("own filter(%s %#x) = %v, want %v", row.name, row.args, got, row.want)
+				}
+			}
+			if got := m.answer(t, unix.AUDIT_ARCH_I386, uint32(m.numbers["read"])); got != unix.ENOSYS {
+				t.Errorf("own filter(read on another machine) = %v, want ENOSYS", got)
+			}
+		})
 	}
 }

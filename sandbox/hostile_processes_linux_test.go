@@ -46,6 +46,9 @@ func TestHostileProcesses(t *testing.T) {
 		"memory": "try vmread %s", "limits": "try prlimit %s", "environment": "cat /proc/%s/environ", "descriptors": "readlink /proc/%s/fd/0 || { echo found nothing; exit 1; }",
 		"a descriptor taken": "try pidfd %s", "root": "ls /proc/%s/root/", "folder": "ls /proc/%s/cwd/", "maps": "head -c 1 /proc/%s/maps",
 		"program": "readlink /proc/%s/exe || { echo found nothing; exit 1; }", "trace": "try attach %s", "compare": "try kcmp %s",
+		"priority":  "for t in /proc/%s/task/*; do try priority ${t##*/} && exit 0; done; exit 1",
+		"affinity":  "for t in /proc/%s/task/*; do try affinity ${t##*/} && exit 0; done; exit 1",
+		"scheduler": "chrt -b -p 0 %s", "disks": "ionice -c 3 -p %s",
 		"score": "s=$(cat /proc/%[1]s/oom_score_adj); echo $s > /proc/%[1]s/oom_score_adj",
 	} {
 		rows = append(rows, attempt{name: name + " of pid 1", script: fmt.Sprintf(script, "1"), control: fmt.Sprintf(script, "$PID")})

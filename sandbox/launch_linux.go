@@ -47,6 +47,7 @@ func namespaces(net bool) (*syscall.SysProcAttr, error) {
 		// Without these an exec by an ordinary user loses what building the box needs.
 		attr.AmbientCaps = []uintptr{
 			unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_SYS_RESOURCE,
+			unix.CAP_WAKE_ALARM, // which the init keeps
 		}
 		return attr, nil
 	}

@@ -5,13 +5,18 @@ package sandbox
 // other commands go on.
 type Limits struct {
 	// Memory is what the processes of the box have of it together, bytes; by default half of
-	// the machine's. The command that has most is the one that is ended.
+	// the machine's. The command that has most is the one that is ended. It counts what they
+	// have mapped, nameless files that they hold open, and System V segments; the box's own
+	// places in memory, /tmp, HOME and /dev/shm, are bounded by a quarter of it each, at most
+	// 1 GiB, and build caches by half of it. What lies in the buffers of sockets and pipes, or
+	// is hidden on purpose where no process shows it, is not counted.
 	Memory int64
 	// Processes is how many processes and threads the box has at once; 4096 by default. The
 	// command that has most is the one that is ended.
 	Processes int
 	// Disk is what one command writes to disk, bytes; 16 GiB by default. What is written and
-	// removed again counts once it has reached the disk.
+	// removed again counts once it has reached the disk. A command that runs a program which
+	// nobody may read cannot be watched: it is ended, too.
 	Disk int64
 	// FileSize is how large a file a command writes, bytes; 4 GiB by default. Writing more
 	// fails, as on a full disk, or ends the process by SIGXFSZ.

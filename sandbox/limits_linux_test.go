@@ -1,11 +1,16 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,60 +25,117 @@ const hogLimit = 300 << 20
 // hogVariable says what TestHog takes.
 const hogVariable = "SANDBOX_TEST_HOG"
 
-// TestHog is a helper: it takes 1 GiB of memory in some way and keeps it.
+// TestHog is a helper: it takes 1 GiB of memory in some way and keeps it, or writes as much to
+// a file.
 func TestHog(t *testing.T) {
 	const step, steps = 16 << 20, 64
-	switch os.Getenv(hogVariable) {
-	case "one", "shared":
-		flags := unix.MAP_ANON | unix.MAP_PRIVATE
-		if os.Getenv(hogVariable) == "shared" {
-			flags = unix.MAP_ANON | unix.MAP_SHARED
-		}
-		hog(t, flags, step*steps)
-	case "share": // one of many
-		hog(t, unix.MAP_ANON|unix.MAP_PRIVATE, step)
-	case "many":
-		for range steps {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], os.Args[1:]...)
-			cmd.Env = append(os.Environ(), hogVariable+"=share")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+	taken := 0
+	take := func(do func(i int) error) {
+		t.Helper()
+		for i := range steps {
+			if err := do(i); err != nil {
+				t.Fatalf("after %d MiB: %v", taken>>20, err)
+			}
+			if taken += step; taken-step < hogLimit && taken >= hogLimit {
+				fmt.Println("over", time.Now().UnixNano())
 			}
 		}
-		time.Sleep(time.Minute)
+	}
+	private, shared := unix.MAP_ANON|unix.MAP_PRIVATE, unix.MAP_ANON|unix.MAP_SHARED
+	switch os.Getenv(hogVariable) {
+	case "one":
+		take(func(int) error { return fill(-1, step, private) })
+	case "shared":
+		take(func(int) error { return fill(-1, step, shared) })
+	case "share": // one of many
+		must0(t, fill(-1, step, private))
+	case "many":
+		take(func(int) error {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], os.Args[1:]...)
+			cmd.Env = append(os.Environ(), hogVariable+"=share")
+			return cmd.Start()
+		})
+	case "nameless": // never mapped
+		fd, err := unix.MemfdCreate("hog", 0)
+		must0(t, err)
+		take(func(int) error { return writeAll(fd, make([]byte, step)) })
+	case "nameless, many":
+		take(func(int) error {
+			fd, err := unix.MemfdCreate("hog", 0)
+			return errors.Join(err, writeAll(fd, make([]byte, step)))
+		})
+	case "segments": // attached to fill them only
+		take(func(int) error {
+			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, step, unix.IPC_CREAT|0o600)
+			if err != nil {
+				return err
+			}
+			memory, err := unix.SysvShmAttach(id, 0, 0)
+			if err != nil {
+				return err
+			}
+			touch(memory)
+			return unix.SysvShmDetach(memory)
+		})
+	case "closed file":
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			fmt.Println(err)
+		}
+		f, err := os.Create("fill")
+		must0(t, err)
+		take(func(int) error { _, err := f.Write(make([]byte, step)); return err })
 	default:
 		t.Skip("a helper")
-	}
-}
-
-func hog(t *testing.T, flags, size int) {
-	t.Helper()
-	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(memory); i += 4096 {
-		memory[i] = 1
-		if i == hogLimit {
-			fmt.Println("over", time.Now().UnixNano())
-		}
 	}
 	time.Sleep(time.Minute)
 }
 
+func must0(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fill(fd, size, flags int) error {
+	memory, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
+	touch(memory)
+	return err
+}
+
+func touch(memory []byte) {
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1
+	}
+}
+
+func writeAll(fd int, data []byte) error {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
 // What goes over a limit is ended, and nothing else: not the box, not its other commands, no
-// other box.
+// other box, which goes on answering.
 func TestLimits(t *testing.T) {
 	dir := t.TempDir()
 	program := self(t, dir)
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
+	var place unix.Statfs_t
+	if err := unix.Statfs(dir, &place); err != nil {
 		t.Fatal(err)
 	}
-	onDisk := fs.Type != unix.TMPFS_MAGIC
-	take := func(how string) string { return hogVariable + "=" + how + " " + program + " -test.run '^TestHog$'" }
+	onDisk := place.Type != unix.TMPFS_MAGIC
+	take := func(how string) string {
+		return hogVariable + "='" + how + "' " + program + " -test.run '^TestHog$'"
+	}
 	memory := sandbox.Limits{Memory: hogLimit}
 	processes := sandbox.Limits{Processes: 150}
+	many := sandbox.Limits{Processes: 1500}
 	disk := sandbox.Limits{Disk: 64 << 20}
 	for _, row := range []struct {
 		name, script string
@@ -81,13 +143,20 @@ func TestLimits(t *testing.T) {
 		want         string
 	}{
 		{"fork bomb", "b() { b | b & }; b; sleep 60", processes, "processes"},
+		{"larger fork bomb", "b() { b | b & }; b; sleep 60", many, "processes"},
 		{"fork bomb that hides", "ulimit -q 5; b() { setsid bash -c 'sleep 60 & sleep 60' & }; while :; do b; done", processes, "processes"},
+		{"fork bomb that spins", "b() { setsid bash -c 'while :; do :; done' & }; while :; do b; done", processes, "processes"},
 		{"memory of one", take("one"), memory, "memory"},
 		{"shared memory", take("shared"), memory, "memory"},
 		{"memory of many", take("many"), memory, "memory"},
+		{"file without a name", take("nameless"), memory, "memory"},
+		{"files without a name", take("nameless, many"), memory, "memory"},
+		{"System V memory", take("segments"), memory, "memory"},
 		{"disk", "yes > fill", disk, "disk"},
 		{"disk by many", "i=0; while :; do head -c 4m /dev/zero > fill$i; i=$((i+1)); done", disk, "disk"},
 		{"disk by orphans", "while :; do (setsid head -c 4m /dev/zero >> fill &); sleep 0.02; done", disk, "disk"},
+		{"disk by one that closes itself", take("closed file"), disk, "disk"},
+		{"disk by a closed program", "cp $(type -P head) h; chmod 111 h; ./h -c 3G /dev/zero > fill; sleep 60", disk, "disk"},
 		{"output", "yes", sandbox.Limits{Output: 8 << 20}, "output"},
 		{"output to two", "yes | tee /dev/stderr", sandbox.Limits{Output: 8 << 20}, "output"},
 	} {
@@ -105,19 +174,29 @@ func TestLimits(t *testing.T) {
 				}
 				beside <- err
 			}()
+			before := running(t)
+			seen := watch(t, other, func() bool {
+				return row.want == "processes" && running(t)-before > row.limits.Processes || row.want == "disk" && sizeOf(work) > row.limits.Disk
+			})
 			start := time.Now()
-			o, err := box.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", row.script}, Timeout: 20 * time.Second})
-			took := time.Since(start)
+			o, err := box.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", row.script}, Timeout: 30 * time.Second})
+			end := time.Now()
+			over := seen()
 			if err != nil || o.Killed != row.want {
 				t.Errorf("Run = killed %q, exit %d, %v, want killed for %q; output:\n%.300s", o.Killed, o.Exit, err, row.want, o.Combined)
 			}
-			t.Logf("%s: ended for %s %v after its start", row.name, o.Killed, took.Round(time.Millisecond))
-			var over int64
-			if _, err := fmt.Sscanf(string(o.Stdout), "over %d", &over); err == nil {
-				t.Logf("that is %v after it had the limit", start.Add(took).Sub(time.Unix(0, over)).Round(time.Millisecond))
+			t.Logf("%s: ended for %s %v after its start", row.name, o.Killed, end.Sub(start).Round(time.Millisecond))
+			var told int64
+			if _, text, ok := strings.Cut(string(o.Stdout), "over "); ok && row.want == "memory" {
+				if _, err := fmt.Sscan(text, &told); err == nil {
+					over = time.Unix(0, told)
+				}
 			}
-			if strings.HasPrefix(row.name, "disk") {
-				t.Logf("written: %s", must(t, outside(t, work), "du -sm ."))
+			if !over.IsZero() {
+				t.Logf("that is %v after it had the limit", end.Sub(over).Round(time.Millisecond))
+			}
+			if row.want == "disk" {
+				t.Logf("written: %d MiB of %d", sizeOf(work)>>20, row.limits.Disk>>20)
 			}
 			for name, b := range map[string]*sandbox.Box{"box": box, "other box": other} {
 				if got := must(t, b, "echo alive"); got != "alive\n" {
@@ -127,17 +206,76 @@ func TestLimits(t *testing.T) {
 			if err := <-beside; err != nil && !strings.Contains(row.name, "bomb") { // it may not have started
 				t.Errorf("the command beside it: %v", err)
 			}
-			if got := must(t, box, "set -- /proc/[0-9]*; test $# -lt 10 && echo few"); got != "few\n" {
-				t.Errorf("processes are left in the box: %q", got)
+			if got := must(t, box, "set -- /proc/[0-9]*; test $# -lt 10 && echo few; grep -c . /proc/sysvipc/shm"); got != "few\n1\n" {
+				t.Errorf("processes or segments are left in the box: %q", got)
 			}
 		})
 	}
 }
 
+// watch has a box answer one command after the other until the function that it returns is
+// called, which says when it first saw what over tells, and logs how long answers took.
+func watch(t *testing.T, box *sandbox.Box, over func() bool) (stop func() time.Time) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var seen time.Time
+	var took []time.Duration
+	wg.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil && seen.IsZero() {
+			if over() {
+				seen = time.Now()
+			}
+			<-tick.C
+		}
+	})
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			start := time.Now()
+			o, err := box.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", "echo alive"}, Timeout: time.Minute})
+			if took = append(took, time.Since(start)); err != nil || string(o.Stdout) != "alive\n" {
+				t.Errorf("the other box meanwhile: %q, %q, %v, want alive", o.Stdout, o.Killed, err)
+			}
+		}
+	})
+	return func() time.Time {
+		cancel()
+		wg.Wait()
+		if len(took) > 0 {
+			t.Logf("meanwhile the other box answered %d times, within %v at the median and %v at most",
+				len(took), median(took).Round(time.Millisecond), slices.Max(took).Round(time.Millisecond))
+		}
+		return seen
+	}
+}
+
+// running counts the processes of this machine, those of the box among them.
+func running(t *testing.T) int {
+	names, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Error(err)
+	}
+	return len(names)
+}
+
+// sizeOf adds up the files of a folder.
+func sizeOf(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil // it comes and goes
+	})
+	return bytes
+}
+
 // What is bounded by the kernel itself fails, and the rest goes on.
 func TestFullPlaces(t *testing.T) {
 	work := t.TempDir()
-	box := open(t, sandbox.Policy{Workspace: work, Writable: true, Limits: sandbox.Limits{FileSize: 200 << 20}})
+	box := open(t, sandbox.Policy{Workspace: work, Writable: true, Limits: sandbox.Limits{FileSize: 200 << 20, Memory: 4 << 30}})
 	for _, row := range []struct{ script, want string }{
 		{"for i in $(seq 8); do head -c 200m /dev/zero > /tmp/f; mv /tmp/f /tmp/f$i; done; cat /tmp/f* | wc -c; rm /tmp/f*", "1073741824\n"},
 		{"(trap '' XFSZ; head -c 201m /dev/zero > f); stat -c %s f", "209715200\n"},

@@ -31,14 +31,15 @@ func planFor(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(), Links: links(), Memory: layerSize}
+	most := p.Limits.settled(machineMemory())
+	room := roomIn(most.Memory)
+	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(room), Links: links(), Memory: room.layers}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
 	}
-	if spec.Filter, err = filter(runtime.GOARCH); err != nil {
+	if spec.Filter, spec.Own, err = filters(runtime.GOARCH); err != nil {
 		return none, &noBox{err}
 	}
-	most := p.Limits.settled(machineMemory())
 	spec.Limits = boxinit.Limits{Memory: most.Memory, Disk: most.Disk, FileSize: most.FileSize, Processes: most.Processes}
 	add := func(m boxinit.Mount) { spec.Mounts = append(spec.Mounts, m) }
 
@@ -49,13 +50,13 @@ func planFor(p Policy) (plan, error) {
 	if err := readOnly(p, view, add); err != nil {
 		return none, err
 	}
-	if err := scratch(p, add); err != nil {
+	if err := scratch(p, room, add); err != nil {
 		return none, err
 	}
 	if spec.Net = p.Net; p.Net {
 		resolvConf("/etc/resolv.conf", add)
 	}
-	caches := cached(p, add)
+	caches := cached(p, room, add)
 	if err := hide(p, view, &spec); err != nil {
 		return none, err
 	}
@@ -123,22 +124,30 @@ func viewOf(p Policy) (string, error) {
 	return view, nil
 }
 
-// What a box writes in memory: each place has its bound, so that filling one does not end
-// the machine. A build cache grows with what is built, the bound with the machine.
-const (
-	scratchSize = "1g"
-	layerSize   = "25%"
-)
+// A room is what a box may write in memory: each place has its bound, in the kernel's words,
+// so that filling one does not end the machine.
+type room struct {
+	scratch string // each of /tmp, HOME and /dev/shm
+	layers  string // build caches and throw-away layers together, which grow with what is built
+}
+
+// roomIn is the room of a box whose commands may have so much memory, bytes; 0 = no limit.
+func roomIn(memory int64) room {
+	if memory == 0 {
+		return room{scratch: "1g", layers: "25%"}
+	}
+	return room{scratch: fmt.Sprint(min(1<<30, memory/4)), layers: fmt.Sprint(memory / 2)}
+}
 
 // system is what every box has of its own.
-func system() []boxinit.Mount {
+func system(r room) []boxinit.Mount {
 	mounts := []boxinit.Mount{
 		{Kind: boxinit.Tmpfs, Target: "/dev"},
 		{Kind: boxinit.Pts, Target: "/dev/pts"},
-		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777, Size: scratchSize},
+		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777, Size: r.scratch},
 		{Kind: boxinit.Proc, Target: "/proc"},
 		{Kind: boxinit.Tmpfs, Target: "/run"}, // sockets of every kind of daemon
-		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: scratchSize},
+		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch},
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		path := boxinit.Raw("/dev/" + name)
@@ -233,9 +242,9 @@ func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
 }
 
 // scratch is what commands may write besides the workspace.
-func scratch(p Policy, add func(boxinit.Mount)) error {
+func scratch(p Policy, r room, add func(boxinit.Mount)) error {
 	if p.Tmp == "" {
-		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777, Size: scratchSize})
+		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: "/tmp", Writable: true, Mode: 0o1777, Size: r.scratch})
 	} else {
 		source, err := resolve(p.Tmp)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // dropPrivileges gives up, for the calling thread and whatever it executes, every
-// capability, the means to get one back, and root's identity where asked.
+// capability but the [badge], the means to get one back, and root's identity where asked.
 func dropPrivileges(spec Spec) error {
 	last, err := lastCapability()
 	if err != nil {
@@ -19,25 +19,24 @@ func dropPrivileges(spec Spec) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
+	if err := inheritBadge(); err != nil {
+		return err
+	}
 	for c := range last + 1 {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
 			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
 		}
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("clear ambient capabilities: %w", err)
-	}
 	if spec.Switch {
+		// Else the badge would go with root's identity; an exec takes this back.
+		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("keep capabilities: %w", err)
+		}
 		if err := become(spec.UID, spec.GID); err != nil {
 			return err
 		}
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData // version 3 takes two
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("drop capabilities: %w", err)
-	}
-	return nil
+	return wear(true)
 }
 
 // become changes the user of the calling thread only; syscall.Setuid would want all

@@ -40,6 +40,21 @@ func limitProcesses(spec Spec) (bool, error) {
 	return false, nil
 }
 
+// limitObjects bounds what the kernel keeps for commands though no process has it, as far as
+// it lets this process: sets of semaphores and queues of messages are root's to bound. Its
+// own numbers would allow for more than the memory of most machines. It must be called while
+// /proc can be written.
+func limitObjects(spec Spec) {
+	set := func(name, value string) { _ = os.WriteFile("/proc/sys/"+name, []byte(value), 0) } // a wish
+	set("kernel/sem", "32000 32000 500 1024")
+	set("kernel/msgmni", "64")
+	if !spec.Net {
+		const bytes = "262144" // of a connection's buffers the larger would be 6 MiB
+		set("net/ipv4/tcp_wmem", "4096 16384 "+bytes)
+		set("net/ipv4/tcp_rmem", "4096 16384 "+bytes)
+	}
+}
+
 // kernelIs reports whether the running kernel is of that version or a later one.
 func kernelIs(major, minor int) bool {
 	var name unix.Utsname

@@ -60,11 +60,13 @@ func becomeServer(control socket) error {
 	if err != nil {
 		return fmt.Errorf("open the init: %w", err)
 	}
-	in := inside{Limits: spec.Limits}
+	in := inside{Limits: spec.Limits, Own: spec.Own}
 	preferCommands()
+	takeTurns(initSlice)
 	if in.Held.Processes, err = limitProcesses(spec); err != nil {
 		return err
 	}
+	limitObjects(spec)
 	if err := build(spec); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type command struct {
 type server struct {
 	control socket
 	tags    *tags
+	launch  launcher
 	byPID   map[int]*command
 	byID    map[int64]*command
 
@@ -65,6 +66,9 @@ func serve(control socket, args []string) {
 	s := &server{control: control, byPID: map[int]*command{}, byID: map[int64]*command{}, limits: in.Limits, own: own, gone: map[uint64]int64{}}
 	if err == nil {
 		s.tags, err = newTags()
+	}
+	if err == nil {
+		s.launch, err = newLauncher(in.Own)
 	}
 	if err != nil {
 		_ = control.send(failure(0, err))
@@ -171,9 +175,12 @@ func (s *server) start(m message) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
-		Dir: dir, Env: env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true},
+	var pid int
+	s.launch.do(func() {
+		pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
+			Dir: dir, Env: env, Files: files,
+			Sys: &syscall.SysProcAttr{Setsid: true},
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", argv[0], err)
@@ -207,7 +214,8 @@ func (s *server) reap() {
 		}
 		if before := s.reaped; s.own >= 0 {
 			// The kernel adds what a child wrote, with its own children, to who waits for it.
-			if s.reaped = max(before, bytesWritten(s.text[:s.readAt(s.own)])); orphan {
+			n, _ := unix.Pread(s.own, s.text[:], 0)
+			if s.reaped = max(before, bytesWritten(s.text[:max(n, 0)])); orphan {
 				s.gone[tag] += s.reaped - before
 			}
 		}
@@ -248,6 +256,7 @@ func (s *server) settle() {
 			delete(s.byID, c.id)
 			s.sweep(c)
 			delete(s.gone, c.tag)
+			charge(nil)
 			s.reply(Reply{ID: c.id, Exit: c.exit, Killed: c.killed})
 			again = true // sweeping reaps
 		}

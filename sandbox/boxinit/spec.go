@@ -78,6 +78,7 @@ type Spec struct {
 	GID    int
 	Switch bool   // the init is root and must become UID
 	Filter []byte // seccomp program for everything in the box, as the kernel reads it
+	Own    []byte // another one, for commands alone
 	Limits Limits
 	Net    bool // the network is the host's
 }
@@ -130,4 +131,5 @@ type Held struct {
 type inside struct {
 	Held   Held
 	Limits Limits
+	Own    []byte // see Spec
 }

@@ -14,9 +14,8 @@ import (
 //
 // A process that left its session and whose parent has died shows no trace of where it
 // came from. So each command is started with a hard limit that no other had before: the
-// bytes of POSIX message queues, which no program minds. Every descendant inherits it,
-// none can raise it, and one that lowers it to hide belongs to no command and is ended
-// with the next one that ends.
+// bytes of POSIX message queues, which no program minds. Every descendant inherits it, and
+// none can change it: the second filter of commands denies that.
 type tags struct {
 	last uint64
 }
@@ -67,29 +66,41 @@ func (s *server) sweep(c *command) {
 	}
 	// At least once, however long this process was kept from running.
 	for end := time.Now().Add(sweepFor); ; time.Sleep(200 * time.Microsecond) {
-		// Stopped first, so that none can start another while the rest is being found.
-		for stopped := map[int]bool{}; ; {
-			fresh := 0
-			for _, pid := range strays(keep) {
-				if !stopped[pid] {
-					fresh++
-					stopped[pid] = true
-					_ = unix.Kill(pid, unix.SIGSTOP)
-				}
-			}
-			if fresh == 0 || time.Now().After(end) {
-				break
-			}
-		}
-		left := strays(keep)
-		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
+		var left bool
+		if len(keep) == 0 {
+			// The kernel ends all at once: none of them can start another meanwhile.
+			left = !errors.Is(unix.Kill(-1, unix.SIGKILL), unix.ESRCH)
+		} else {
+			left = killStrays(keep, end)
 		}
 		s.reap()
-		if len(left) == 0 || time.Now().After(end) {
+		if !left || time.Now().After(end) {
 			return
 		}
 	}
+}
+
+// killStrays kills the processes whose tag is not kept, and reports whether there were any.
+func killStrays(keep map[uint64]bool, end time.Time) bool {
+	// Stopped first, so that none can start another while the rest is being found.
+	for stopped := map[int]bool{}; ; {
+		fresh := 0
+		for _, pid := range strays(keep) {
+			if !stopped[pid] {
+				fresh++
+				stopped[pid] = true
+				_ = unix.Kill(pid, unix.SIGSTOP)
+			}
+		}
+		if fresh == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	left := strays(keep)
+	for _, pid := range left {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return len(left) > 0
 }
 
 // strays lists the living processes but the init whose tag is not kept.

@@ -2,7 +2,7 @@ package boxinit
 
 import (
 	"bytes"
-	"os"
+	"errors"
 	"runtime"
 	"strconv"
 	"sync"
@@ -37,15 +37,25 @@ type usage struct {
 	pids    []int
 	tasks   int   // processes and threads
 	memory  int64 // bytes, shared ones counted for each that has them
+	files   int64 // bytes in files that lie in memory and have no name, and in segments, each counted once
 	written int64 // bytes, with what ended children wrote
+	closed  bool  // what some process wrote cannot be read
 }
 
-// check ends the commands that are over a limit. It returns how long it took.
+// check ends the commands that are over a limit. It returns how much processor time that
+// took: on a crowded machine far more time passes, and what made the crowd must not be looked
+// at less often for it.
 func (s *server) check() time.Duration {
-	start := time.Now()
-	used := s.used()
+	start := processorTime()
+	used := members()
+	// First, and at once: the rest takes long for each process.
+	if tag, over := most(used, func(u *usage) int64 { return int64(len(u.pids)) }, int64(s.limits.Processes)); over {
+		s.end(tag, "processes")
+		delete(used, tag)
+	}
+	s.measure(used)
 	for tag, u := range used {
-		if most := s.limits.Disk; most > 0 && u.written+s.gone[tag] > most {
+		if most := s.limits.Disk; most > 0 && (u.closed || u.written+s.gone[tag] > most) {
 			s.end(tag, "disk")
 			delete(used, tag)
 		}
@@ -54,16 +64,23 @@ func (s *server) check() time.Duration {
 		s.end(tag, "processes")
 		delete(used, tag)
 	}
-	memory := func(u *usage) int64 { return u.memory }
+	memory := func(u *usage) int64 { return u.memory + u.files }
 	if _, over := most(used, memory, s.limits.Memory); over {
 		for _, u := range used {
-			u.memory = s.shares(u.pids)
+			u.memory = s.shares(u)
 		}
-		if tag, over := most(used, memory, s.limits.Memory); over {
+		if tag, over := most(used, func(u *usage) int64 { return u.memory }, s.limits.Memory); over {
 			s.end(tag, "memory")
 		}
 	}
-	return time.Since(start)
+	return processorTime() - start
+}
+
+// processorTime is what the init has had of processors.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) // known to every kernel
+	return time.Duration(t.Nano())
 }
 
 // most is the tag that has most of something, and whether all together have more than the
@@ -79,104 +96,106 @@ func most(used map[uint64]*usage, of func(*usage) int64, limit int64) (tag uint6
 	return tag, limit > 0 && sum > limit
 }
 
-// end ends the command of a tag, or what belongs to none: that may be a leader, too.
+// end ends the command of a tag.
 func (s *server) end(tag uint64, why string) {
 	var culprit *command
-	for pid, c := range s.byPID {
+	for _, c := range s.byPID {
 		if c.tag == tag {
-			culprit = c
-		}
-		if now, err := tagOf(pid); c.tag == tag || err == nil && now == tag {
-			c.killed = why
+			culprit, c.killed = c, why
 		}
 	}
 	s.sweep(culprit)
 }
 
-// used adds up what the processes of each command use.
-func (s *server) used() map[uint64]*usage {
+// members lists the processes of each command.
+func members() map[uint64]*usage {
 	used := map[uint64]*usage{}
 	for _, pid := range processes() {
 		tag, err := tagOf(pid)
 		if err != nil {
 			continue // it has ended
 		}
-		u := used[tag]
-		if u == nil {
-			u = &usage{}
-			used[tag] = u
+		if used[tag] == nil {
+			used[tag] = &usage{}
 		}
-		tasks, memory := s.status(pid)
-		u.pids = append(u.pids, pid)
-		u.tasks += tasks
-		u.memory += memory
-		u.written += s.written(pid)
+		used[tag].pids = append(used[tag].pids, pid)
 	}
 	return used
 }
 
-// processes lists those of the box, the init left out.
-func processes() (pids []int) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = dir.Close() }()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != 1 {
-			pids = append(pids, pid)
+// measure adds up what the processes of each command use.
+func (s *server) measure(used map[uint64]*usage) {
+	files := nameless{left: mostLinks, seen: map[uint64]bool{}}
+	for _, u := range used {
+		for _, pid := range u.pids {
+			tasks, memory := s.status(pid)
+			u.tasks += tasks
+			u.memory += memory
+			written, closed := s.written(pid)
+			u.written += written
+			u.closed = u.closed || closed
+			if s.limits.Memory > 0 {
+				u.files += files.of(pid)
+			}
 		}
 	}
-	return pids
+	charge(used)
 }
 
 // status reads how many threads a process has and how much memory.
 func (s *server) status(pid int) (threads int, memory int64) {
-	text := s.read(pid, "status")
+	text, _ := s.read(pid, "status")
 	memory = field(text, "RssAnon:") + field(text, "RssShmem:") + field(text, "VmSwap:")
 	return int(max(field(text, "Threads:"), 1)), memory << 10
 }
 
-// shares adds up the memory of processes, each page once.
-func (s *server) shares(pids []int) (memory int64) {
-	for _, pid := range pids {
-		text := s.read(pid, "smaps_rollup")
-		if len(text) == 0 { // not to be looked into
+// shares adds up the memory of a command, each page once. Which of its nameless files are
+// mapped, and so among what is shared, is not known: the larger one counts.
+func (s *server) shares(u *usage) (memory int64) {
+	var shared int64
+	for _, pid := range u.pids {
+		text, err := s.read(pid, "smaps_rollup")
+		if err != nil { // not to be looked into
 			_, rss := s.status(pid)
 			memory += rss
 			continue
 		}
-		memory += (field(text, "Pss_Anon:") + field(text, "Pss_Shmem:") + field(text, "SwapPss:")) << 10
+		memory += (field(text, "Pss_Anon:") + field(text, "SwapPss:")) << 10
+		shared += field(text, "Pss_Shmem:") << 10
 	}
-	return memory
+	return memory + max(shared, u.files)
 }
 
-// written is how much a process and its ended children have written to disk.
-func (s *server) written(pid int) int64 { return bytesWritten(s.read(pid, "io")) }
+// written is how much a process and its ended children have written to disk, unless it is
+// closed to the init: it runs a program that nobody may read.
+func (s *server) written(pid int) (bytes int64, closed bool) {
+	denied := func(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
+	text, err := s.read(pid, "io")
+	if denied(err) {
+		// Closed for a moment is a process, too, that is about to run a program. The kernel
+		// has this wait until it does.
+		_, err = s.read(pid, "smaps_rollup")
+		if closed = denied(err); !closed {
+			text, err = s.read(pid, "io")
+			closed = denied(err)
+		}
+	}
+	return bytesWritten(text), closed
+}
 
 func bytesWritten(text []byte) int64 {
 	return max(field(text, "\nwrite_bytes:")-field(text, "cancelled_write_bytes:"), 0)
 }
 
-// read reads a file of a process. What it returns is good until the next read; it is empty
-// for a process that has ended or may not be looked into.
-func (s *server) read(pid int, name string) []byte {
+// read reads a file of a process. What it returns is good until the next read.
+func (s *server) read(pid int, name string) ([]byte, error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return s.text[:s.readAt(fd)]
-}
-
-// readAt reads the beginning of a file into s.text and returns how much that is.
-func (s *server) readAt(fd int) int {
 	n, err := unix.Pread(fd, s.text[:], 0)
-	if err != nil {
-		return 0
-	}
-	return n
+	return s.text[:max(n, 0)], err
 }
 
 // field is the number behind a name.

@@ -164,7 +164,7 @@ var unheld = []struct {
 	{always, "git directories", "a command can make new ones in folders that it may change; those in folders that were there before are told of"},
 	{always, "files", "what lies outside of home folders, and no built-in list hides, can be read: other projects there, too"},
 	{always, "configuration of tools", "a command that may change the workspace may change .envrc, .mcp.json or .claude there"},
-	{always, "memory", "what no process maps (memfd, System V segments, socket buffers) is not counted"},
+	{always, "memory", "buffers of sockets and pipes, and what a program hides on purpose where no process shows it, are not counted"},
 	{pipes, "named pipes", "a reader may write into one of the workspace that another program reads"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
 }
