@@ -58,7 +58,8 @@ func (b *batch) snapshot(ctx context.Context) (worktree.Snapshot, error) {
 	if b.base.done {
 		return b.base.snap, b.base.err
 	}
-	s, err := b.place.tree.Snapshot(ctx)
+	var s worktree.Snapshot
+	err := b.place.onTree(ctx, func(t *worktree.Tree) (err error) { s, err = t.Snapshot(ctx); return err })
 	if err != nil && ctx.Err() != nil {
 		return s, err // this child's time was up; its siblings may still have theirs
 	}
@@ -214,7 +215,11 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		if err != nil {
 			return where, err
 		}
-		if c.copy, err = b.run.repo.Copy(ctx, snap, c.name); err != nil {
+		err = b.place.onTree(ctx, func(*worktree.Tree) (err error) { // of which more than the snapshot comes along
+			c.copy, err = b.run.repo.Copy(ctx, snap, c.name)
+			return err
+		})
+		if err != nil {
 			return where, err
 		}
 		s = copySite(c.copy, b.place.ws.Path)

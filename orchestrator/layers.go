@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"skein/sandbox"
 	"skein/tools"
@@ -16,17 +17,22 @@ import (
 )
 
 // A layeredBox is the box of a writer whose copy is made of layers. Only the box shows them as
-// one tree: so it is open from the start, and files are reached through it. One that has ended
-// (its init was killed) is replaced at once.
+// one tree: so it is open from the start, and files are reached through it. In the place of one
+// that has ended (its init was killed) another is opened at the next use.
 type layeredBox struct {
 	policy sandbox.Policy
-	copy   *worktree.Copy
-	dir    string // where commands and file tools start, below the view
+	copy   *worktree.Copy // attached while there is a box
+	dir    string         // where commands and file tools start, below the view
 
-	mu    sync.RWMutex // held by readers while they use what is below
-	box   *sandbox.Box // nil when closed
-	files *sandbox.Files
+	mu     sync.RWMutex // held for reading while what is below, or the attached copy, is used
+	box    *sandbox.Box // nil when there is none
+	files  *sandbox.Files
+	closed bool
 }
+
+// reopenFor bounds how long a box is opened in the place of one that has ended. It is more than
+// a box takes on a machine under load.
+const reopenFor = 30 * time.Second
 
 var (
 	_ tools.FS   = (*layeredBox)(nil)
@@ -69,46 +75,72 @@ func (l *layeredBox) closeLocked() error {
 // Run implements [tools.Exec].
 func (l *layeredBox) Run(ctx context.Context, c sandbox.Command) (sandbox.Output, error) {
 	c.Dir = path.Join(l.dir, c.Dir)
-	l.mu.RLock()
-	box := l.box
-	l.mu.RUnlock()
-	if box == nil {
-		return sandbox.Output{}, errEnded
+	var box *sandbox.Box
+	err := l.use(ctx, func() error { box = l.box; return nil })
+	if err != nil {
+		return sandbox.Output{}, err
 	}
 	out, err := box.Run(ctx, c)
 	if errors.Is(err, sandbox.ErrEnded) {
-		err = errors.Join(err, l.replace(ctx, box))
+		l.drop(box)
 	}
 	return out, err
 }
 
 var errEnded = fmt.Errorf("the agent has ended: %w", os.ErrClosed)
 
-// replace opens another box in the place of one that has ended.
-func (l *layeredBox) replace(ctx context.Context, old *sandbox.Box) error {
+// use does something while the box stays, and with it what the copy is attached to.
+func (l *layeredBox) use(ctx context.Context, do func() error) error {
+	l.mu.RLock()
+	for l.box == nil {
+		l.mu.RUnlock()
+		if err := l.reopen(ctx); err != nil {
+			return err
+		}
+		l.mu.RLock()
+	}
+	defer l.mu.RUnlock()
+	return do()
+}
+
+// reopen opens a box if there is none. It is for all who come: that the first of them is
+// cancelled meanwhile does not matter.
+func (l *layeredBox) reopen(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.box != old {
+	switch {
+	case l.closed:
+		return errEnded
+	case l.box != nil:
 		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("open box: %w", context.Cause(ctx))
 	}
-	_ = l.closeLocked() // it has ended: what closing it says is known
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenFor)
+	defer cancel()
 	return l.openLocked(ctx)
 }
 
-// part opens the files for somebody else who works below the same view.
-func (l *layeredBox) part(dir string, writable bool) (*sandbox.Files, error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.box == nil {
-		return nil, errEnded
+// drop gives up a box that has ended.
+func (l *layeredBox) drop(ended *sandbox.Box) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.box == ended {
+		_ = l.closeLocked() // what closing it says is known
 	}
-	return l.box.FilesBelow(dir, writable)
+}
+
+// part opens the files for somebody else who works below the same view.
+func (l *layeredBox) part(ctx context.Context, dir string, writable bool) (files *sandbox.Files, err error) {
+	err = l.use(ctx, func() error { files, err = l.box.FilesBelow(dir, writable); return err })
+	return files, err
 }
 
 // Close ends the box. Nothing reaches the files afterwards.
 func (l *layeredBox) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	return l.closeLocked()
 }
 
@@ -133,15 +165,11 @@ func (l *layeredBox) WriteFile(name string, data []byte, perm fs.FileMode) error
 	return err
 }
 
-// through does something with the files, while the box stays.
-func through[T any](l *layeredBox, do func(*sandbox.Files) (T, error)) (T, error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.files == nil {
-		var none T
-		return none, errEnded
-	}
-	return do(l.files)
+// through does something with the files. Tools that reach files have no context: what they do
+// ends by itself.
+func through[T any](l *layeredBox, do func(*sandbox.Files) (T, error)) (got T, err error) {
+	err = l.use(context.Background(), func() error { got, err = do(l.files); return err })
+	return got, err
 }
 
 // showsLayers tells by its error why writers' copies are not made of layers here.

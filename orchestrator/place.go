@@ -28,6 +28,15 @@ type site struct {
 	copy   *worktree.Copy  // nil in the user's own tree
 }
 
+// onTree does something with the tree while it stays where it is: one that a box shows moves with
+// that.
+func (s site) onTree(ctx context.Context, do func(*worktree.Tree) error) error {
+	if s.shown == nil {
+		return do(s.tree)
+	}
+	return s.shown.use(ctx, func() error { return do(s.tree) })
+}
+
 // path is that of the workspace as agents see it.
 func (s site) path() string { return filepath.Join(s.view, s.offset) }
 
@@ -80,7 +89,7 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		p.ws.FS, p.ws.Exec = box, box
 		return p, nil
 	}
-	files, err := openFiles(s, writable)
+	files, err := openFiles(ctx, s, writable)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +115,9 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 }
 
 // openFiles opens the files of a site.
-func openFiles(s site, writable bool) (*sandbox.Files, error) {
+func openFiles(ctx context.Context, s site, writable bool) (*sandbox.Files, error) {
 	if s.shown != nil {
-		return s.shown.part(s.offset, writable)
+		return s.shown.part(ctx, s.offset, writable)
 	}
 	return sandbox.OpenFiles(sandbox.Policy{
 		Workspace: filepath.Join(s.root, s.offset), View: s.path(), Writable: writable, Hidden: []string{".skein"},

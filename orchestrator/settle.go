@@ -161,7 +161,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	if err := b.run.journal.Barrier(); err != nil {
 		return keep(unsaved, err.Error())
 	}
-	_, err = b.place.tree.Apply(ctx, b.base.onto, merged)
+	err = b.place.onTree(ctx, func(t *worktree.Tree) error { _, err := t.Apply(ctx, b.base.onto, merged); return err })
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
 		return b.conflict(ctx, c, rep, conflict, "it conflicts with the tree as it is now")
 	} else if errors.Is(err, worktree.ErrHalfApplied) {

@@ -32,7 +32,6 @@ type Box struct {
 	policy Policy // checked
 	plan   plan
 	held   Held
-	view   *os.File // handle of the workspace as the box shows it
 	init   *exec.Cmd
 	stderr bytes.Buffer  // of the init; to be read after gone
 	gone   chan struct{} // closed when the init has ended, and with it every process
@@ -40,6 +39,10 @@ type Box struct {
 
 	crew    crew
 	sending sync.Mutex // a message and its descriptors are not torn apart
+
+	viewing sync.RWMutex // held for reading while the path of the view is used
+	view    *os.File     // handle of the workspace as the box shows it; nil when closed
+	root    string       // its path, see [Box.Root]
 
 	mu     sync.Mutex // guards the fields just below
 	last   int64
@@ -72,7 +75,9 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	}
 	if err == nil {
 		// Now: once commands run, they could move what lies on the way.
-		b.view, err = b.look()
+		if b.view, err = b.look(); err == nil {
+			b.root = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.view.Fd())
+		}
 	}
 	if err == nil {
 		return b, nil
@@ -149,10 +154,19 @@ func (b *Box) start(ctx context.Context, program string) error {
 // listen hands replies to those who wait for them, until the box ends.
 func (b *Box) listen() {
 	defer close(b.gone)
+	b.hear()
+	_ = b.conn.Close() // the init reads the end of the file, and exits
+	overdue := time.AfterFunc(closeFor, func() { _ = b.init.Process.Kill() })
+	defer overdue.Stop()
+	_ = b.init.Wait() // how it ended does not matter
+}
+
+// hear hands replies on until the conversation is over.
+func (b *Box) hear() {
 	for {
 		var r boxinit.Reply
 		if boxinit.Decode(b.conn, &r) != nil {
-			break
+			return
 		}
 		b.mu.Lock()
 		call := b.calls[r.ID]
@@ -160,14 +174,11 @@ func (b *Box) listen() {
 			delete(b.calls, r.ID)
 		}
 		b.mu.Unlock()
-		if call != nil {
-			call <- r
+		select {
+		case call <- r: // nil takes none
+		default: // an init that answers too often is not listened to
 		}
 	}
-	_ = b.conn.Close() // the init reads the end of the file, and exits
-	overdue := time.AfterFunc(closeFor, func() { _ = b.init.Process.Kill() })
-	defer overdue.Stop()
-	_ = b.init.Wait() // how it ended does not matter
 }
 
 // Close ends every process ever started in the box and waits until none is left. It may
@@ -183,8 +194,11 @@ func (b *Box) Close() error {
 	for _, g := range guests {
 		g.crew.close()
 	}
+	b.viewing.Lock()
+	defer b.viewing.Unlock()
 	if b.view != nil {
-		_ = b.view.Close() // the first time; nothing is written through it
+		_ = b.view.Close() // nothing is written through it
+		b.view = nil
 	}
 	return nil
 }
@@ -202,6 +216,13 @@ func (b *Box) expect(id int64) <-chan boxinit.Reply {
 	defer b.mu.Unlock()
 	b.calls[id] = call
 	return call
+}
+
+// forget drops a call that nothing answers.
+func (b *Box) forget(id int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.calls, id)
 }
 
 // await waits for a reply. Its error is the init's, an [endedError], or [errOver].

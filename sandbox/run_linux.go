@@ -76,7 +76,7 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 	r.ID = b.last
 	b.mu.Unlock()
 	reply, routes := b.expect(r.ID), b.routes()
-	return in.launch(ctx, c, launch{
+	p, err := in.launch(ctx, c, launch{
 		most: b.plan.output,
 		start: func(out, err *os.File) error {
 			files := []*os.File{out, err}
@@ -92,6 +92,10 @@ func (b *Box) hand(ctx context.Context, in *crew, c Command, r boxinit.Request) 
 		},
 		wanted: func(o Output) []Want { return b.wanted(c, o, routes) },
 	})
+	if err != nil {
+		b.forget(r.ID)
+	}
+	return p, err
 }
 
 // follow waits for a command and ends it when its time is over.

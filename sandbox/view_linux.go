@@ -28,19 +28,22 @@ func (b *Box) look() (*os.File, error) {
 }
 
 // Root is a path on the host to the workspace as the box shows it, layers and all. It is
-// meant for this program and those it starts, and good until the box is closed; handles that
-// were opened through it are given back before.
-func (b *Box) Root() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.view.Fd()) }
+// meant for this program and those it starts. It must not be used any more once Close is
+// called: its number may then be that of another folder. Handles that were opened through it
+// are given back before.
+func (b *Box) Root() string { return b.root }
 
 // Files opens the files of the workspace as the box shows them, see [OpenFiles]. The caller
 // must close them before the box.
 func (b *Box) Files() (*Files, error) {
+	b.viewing.RLock()
+	defer b.viewing.RUnlock()
 	select {
 	case <-b.gone:
 		return nil, fmt.Errorf("open workspace: %w", b.ended(nil))
 	default:
 	}
-	return b.policy.files(b.Root())
+	return b.policy.files(b.root) // Close waits for us: the number is that of our view
 }
 
 // FilesBelow is [Box.Files] for a folder of the workspace, named by its path in it, which
