@@ -79,7 +79,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Appli
 	if err != nil {
 		return Applied{}, err
 	}
-	if err := r.record(ctx, l.Record, changes); err != nil {
+	if err := r.record(ctx, l, changes); err != nil {
 		r.forget(ctx, l.Record) // what failed may have come after its ref
 		_, back := l.rollBack() // of nothing
 		return Applied{}, errors.Join(fmt.Errorf("record it: %w", err), back)

@@ -78,9 +78,19 @@ func shellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Diff is the unified diff between two commits: of all files, or of these.
+// Diff is the unified diff between two commits or trees, for readers: of all files, or of
+// these. Of a binary file it says that it differs.
 func (r *Repo) Diff(ctx context.Context, from, to string, paths ...string) (string, error) {
-	args := []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to, "--"}
+	return r.diff(ctx, "-p", from, to, paths...)
+}
+
+// Patch is Diff of all files as git apply reads it: binary files are in it, too.
+func (r *Repo) Patch(ctx context.Context, from, to string) (string, error) {
+	return r.diff(ctx, "--binary", from, to)
+}
+
+func (r *Repo) diff(ctx context.Context, how, from, to string, paths ...string) (string, error) {
+	args := []string{"--literal-pathspecs", "diff-tree", "-r", how, "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to, "--"}
 	out, err := r.git.run(ctx, r.ours(), nil, append(args, paths...)...)
 	if err != nil {
 		return "", fmt.Errorf("diff: %w", err)

@@ -221,7 +221,7 @@ func TestRunDiff(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("RunDiff(%q) = %q, want %q", run, got, want)
 		}
-		diff, err := c.Diff(t.Context())
+		diff, err := r.Diff(t.Context(), c.From, c.To)
 		if err != nil || !strings.Contains(diff, "-the user's\n+two") || !strings.Contains(diff, "new mode 100755") {
 			t.Errorf("Diff = %q, %v, want it from before the run to after it", diff, err)
 		}
@@ -283,7 +283,7 @@ func TestGC(t *testing.T) {
 	for _, run := range []string{"one", "two"} {
 		c, err := r.RunDiff(t.Context(), run)
 		l.check(err)
-		if diff, err := c.Diff(t.Context()); err != nil || !strings.Contains(diff, "+"+run+" 5") {
+		if diff, err := r.Diff(t.Context(), c.From, c.To); err != nil || !strings.Contains(diff, "+"+run+" 5") {
 			t.Errorf("diff of run %s = %q, %v, want its last change", run, diff, err)
 		}
 	}

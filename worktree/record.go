@@ -16,8 +16,9 @@ import (
 // What an Apply does to the user's tree is recorded in our store: two commits, before
 // and after, that hold the files it touched and no others, and so need nothing of the
 // user's. A ref, refs/skein/<session>/<run>/applied/<time>, is on the second one, whose
-// parent is the first. It is made between the
-// ledger and the first change, and goes when that is rolled back.
+// parent is the first, and whose message is the name of the tree that was changed: linked
+// worktrees share a store. It is made between the ledger and the first change, and goes
+// when that is rolled back.
 //
 // Undo is then one more Apply: of the first commit, with the second as its base. What
 // the user did since is kept by the same three-way rule, and the same ledger secures it.
@@ -30,13 +31,14 @@ var recordRef = regexp.MustCompile(`^refs/skein/[\w.-]+/[\w.-]+/applied/\d+$`)
 const recordKind = "applied/"
 
 // record makes the record of an Apply, if it is to have one.
-func (r *Repo) record(ctx context.Context, ref string, changes []change) error {
-	if ref == "" {
+func (r *Repo) record(ctx context.Context, l *ledger, changes []change) error {
+	if l.Record == "" {
 		return nil
 	}
 	var in bytes.Buffer
+	tree := recordTree(string(l.Tree))
 	for i, side := range []func(change) (mode, id string){change.before, change.after} {
-		fmt.Fprintf(&in, "commit %s\nmark :%d\ncommitter skein <skein@localhost> 1000000000 +0000\ndata 0\n", ref, i+1)
+		fmt.Fprintf(&in, "commit %s\nmark :%d\ncommitter skein <skein@localhost> 1000000000 +0000\ndata %d\n%s\n", l.Record, i+1, len(tree), tree)
 		if i > 0 {
 			fmt.Fprintf(&in, "from :%d\ndeleteall\n", i)
 		}
@@ -52,8 +54,11 @@ func (r *Repo) record(ctx context.Context, ref string, changes []change) error {
 	if _, err := r.git.run(ctx, at, in.Bytes(), "fast-import", "--quiet"); err != nil {
 		return err
 	}
-	return r.pack(ctx, ref)
+	return r.pack(ctx, l.Record)
 }
+
+// recordTree is how a record names a tree: one line, whatever the name is.
+func recordTree(name string) string { return strconv.QuoteToASCII(name) }
 
 // forget removes a record, of something that did not come to be. The user is served
 // better by a record too much than by an error.
@@ -73,17 +78,10 @@ type RunChange struct {
 	Session, Run string
 	When         time.Time // of its last change
 	Files        []FileStat
-
-	repo     *Repo
-	from, to string // trees of the files it touched
+	From, To     string // the files it touched before and after: [Repo.Diff] of both shows it
 }
 
-// Diff is the unified diff.
-func (c RunChange) Diff(ctx context.Context) (string, error) {
-	return c.repo.Diff(ctx, c.from, c.to)
-}
-
-// RunDiff tells what a run changed in the user's tree: each file from how it was before
+// RunDiff tells what a run changed in this tree of the user's: each file from how it was before
 // the first change of the run that touched it to how it was after the last one, edits
 // of the user's own between those two included. Run is as in [Repo.Kept]; "" is the run
 // that changed the tree last. A [NoRunError] means that it changed nothing, or that this
@@ -110,13 +108,13 @@ func (r *Repo) runDiff(ctx context.Context, run string) (RunChange, error) {
 	if err != nil {
 		return RunChange{}, err
 	}
-	list = slices.DeleteFunc(list, func(a appliedRecord) bool { return !a.id.is(run) })
+	list = slices.DeleteFunc(list, func(a appliedRecord) bool { return !a.id.is(run) || a.tree != recordTree(r.tree.name()) })
 	if len(list) == 0 {
 		return RunChange{}, none
 	}
 	last := list[len(list)-1]
 	list = slices.DeleteFunc(list, func(a appliedRecord) bool { return a.id != last.id })
-	c := RunChange{Session: last.id.session, Run: last.id.run, When: last.when, repo: r}
+	c := RunChange{Session: last.id.session, Run: last.id.run, When: last.when}
 	all := map[string]change{}
 	for _, a := range list {
 		changes, err := r.changes(ctx, a.commit+"^", a.commit)
@@ -130,11 +128,11 @@ func (r *Repo) runDiff(ctx context.Context, run string) (RunChange, error) {
 			all[next.path] = next
 		}
 	}
-	if c.from, err = r.treeOf(ctx, all, change.before); err == nil {
-		c.to, err = r.treeOf(ctx, all, change.after)
+	if c.From, err = r.treeOf(ctx, all, change.before); err == nil {
+		c.To, err = r.treeOf(ctx, all, change.after)
 	}
 	if err == nil {
-		c.Files, err = r.stat(ctx, c.from, c.to)
+		c.Files, err = r.stat(ctx, c.From, c.To)
 	}
 	return c, err
 }
@@ -164,12 +162,13 @@ type appliedRecord struct {
 	id     runID
 	ref    string
 	commit string
+	tree   string // see recordTree
 	when   time.Time
 }
 
 // records lists the records of all runs, oldest first.
 func (r *Repo) records(ctx context.Context) ([]appliedRecord, error) {
-	refs, err := r.refs(ctx, recordKind, "%(objectname)")
+	refs, err := r.refs(ctx, recordKind, "%(objectname)%00%(contents:subject)")
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +178,7 @@ func (r *Repo) records(ctx context.Context) ([]appliedRecord, error) {
 		if err != nil {
 			continue // none that we made
 		}
-		list = append(list, appliedRecord{ref.id, ref.id.ref(recordKind + ref.name), ref.fields[0], time.Unix(0, nanos)})
+		list = append(list, appliedRecord{ref.id, ref.id.ref(recordKind + ref.name), ref.fields[0], ref.fields[1], time.Unix(0, nanos)})
 	}
 	slices.SortFunc(list, func(a, b appliedRecord) int { return a.when.Compare(b.when) })
 	return list, nil

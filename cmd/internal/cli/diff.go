@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,10 +64,7 @@ func runDiff(c *cobra.Command, run string, stat bool) error {
 		}
 		_, err = io.WriteString(out, b.String())
 	} else {
-		var text string
-		if text, err = change.Diff(c.Context()); err == nil {
-			err = writeDiff(out, text, os.Stdout)
-		}
+		err = writeDiff(c.Context(), out, os.Stdout, repo, change.From, change.To)
 	}
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
@@ -74,12 +72,20 @@ func runDiff(c *cobra.Command, run string, stat bool) error {
 	return nil
 }
 
-// writeDiff writes a diff: byte for byte where a program reads it, made safe to show and
-// coloured on a terminal.
-func writeDiff(out io.Writer, diff string, terminal *os.File) error {
-	if term.IsTerminal(int(terminal.Fd())) {
+// writeDiff writes a diff: whole, byte for byte, where a program reads it, made safe to show
+// and coloured on a terminal.
+func writeDiff(ctx context.Context, out io.Writer, terminal *os.File, repo *worktree.Repo, from, to string) error {
+	shown := term.IsTerminal(int(terminal.Fd()))
+	var diff string
+	var err error
+	if shown {
+		diff, err = repo.Diff(ctx, from, to)
 		diff = face.Diff(diff, colourful(terminal))
+	} else {
+		diff, err = repo.Patch(ctx, from, to)
 	}
-	_, err := io.WriteString(out, diff)
+	if err == nil {
+		_, err = io.WriteString(out, diff)
+	}
 	return err
 }

@@ -254,10 +254,6 @@ func runKeptShow(c *cobra.Command, name, run string) error {
 	if err != nil {
 		return fmt.Errorf("worktrees show: %w", err)
 	}
-	diff, err := repo.Diff(c.Context(), k.Base, k.Commit)
-	if err != nil {
-		return fmt.Errorf("worktrees show: %w", err)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of run %s, kept %s\n", k.Name, runOf(k), k.When.Format("2006-01-02 15:04:05"))
 	fmt.Fprintf(&b, "task: %s\nnot merged: %s\nchange: %s\n", face.Line(taskOf(k), 200), face.Line(k.Why, 1000), extent(k.Files))
@@ -265,7 +261,7 @@ func runKeptShow(c *cobra.Command, name, run string) error {
 		fmt.Fprintf(&b, "left out of it, files in: %s\n", face.Line(k.Left, 1000))
 	}
 	if _, err = io.WriteString(c.OutOrStdout(), b.String()+"\n"); err == nil {
-		err = writeDiff(c.OutOrStdout(), diff, os.Stdout)
+		err = writeDiff(c.Context(), c.OutOrStdout(), os.Stdout, repo, k.Base, k.Commit)
 	}
 	if err != nil {
 		return fmt.Errorf("worktrees show: print it: %w", err)
