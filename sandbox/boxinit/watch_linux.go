@@ -172,15 +172,14 @@ func (s *server) written(pid int) (bytes int64, closed bool) {
 	denied := func(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
 	text, err := s.read(pid, "io")
 	if denied(err) {
-		// Closed for a moment is a process, too, that is about to run a program. The kernel
-		// has this wait until it does.
-		_, err = s.read(pid, "smaps_rollup")
-		if closed = denied(err); !closed {
-			text, err = s.read(pid, "io")
-			closed = denied(err)
+		// Closed for a moment is a process, too, that is about to run a program: for this the
+		// kernel waits until it does. One that has ended has no such file.
+		if _, err := s.read(pid, "smaps_rollup"); denied(err) {
+			return 0, true
 		}
+		text, _ = s.read(pid, "io")
 	}
-	return bytesWritten(text), closed
+	return bytesWritten(text), false
 }
 
 func bytesWritten(text []byte) int64 {
