@@ -42,6 +42,7 @@ type Copy struct {
 
 	layered  bool   // made by [Overlay]
 	layer    *layer // nil for a fresh one, and in a later run
+	gone     bool   // it is removed, and its layer given back
 	attached bool   // see [Copy.Attach]
 
 	left     []Left // of the last Collect
@@ -90,6 +91,7 @@ func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error)
 		err = c.bringAlong(ctx, s.from)
 	}
 	if err != nil {
+		c.leave()
 		return nil, errors.Join(fmt.Errorf("make copy %s: %w", name, err), removeAll(folder))
 	}
 	r.mu.Lock()
@@ -98,7 +100,7 @@ func (r *Repo) Copy(ctx context.Context, s Snapshot, name string) (*Copy, error)
 	return c, nil
 }
 
-// newCopy makes the copy in an empty folder.
+// newCopy makes the copy in an empty folder. Beside an error it may be one that has a layer.
 func (r *Repo) newCopy(ctx context.Context, folder string, s Snapshot) (*Copy, error) {
 	l, why, err := r.layersFor(ctx, s)
 	if err != nil {
@@ -113,7 +115,7 @@ func (r *Repo) newCopy(ctx context.Context, folder string, s Snapshot) (*Copy, e
 		err = c.fill(ctx, user)
 	}
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	return c, os.WriteFile(filepath.Join(folder, copyMark), []byte(s.Commit), 0o600)
 }
@@ -198,10 +200,19 @@ func (c *Copy) Remove(context.Context) (left string, err error) {
 	if err := removeAll(c.folder); err != nil {
 		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
 	}
+	c.leave()
 	c.repo.mu.Lock()
 	defer c.repo.mu.Unlock()
 	delete(c.repo.copies, c.Name)
 	return c.leftAt, nil
+}
+
+// leave gives the layer of a copy back, once.
+func (c *Copy) leave() {
+	if c != nil && !c.gone {
+		c.gone = true
+		c.repo.leave(c.layer)
+	}
 }
 
 // rescue moves what was left out into a folder beside the folders of copies.

@@ -26,9 +26,10 @@ type Collected struct {
 }
 
 // GC removes what is older: kept changes, folders with what was left out of changes,
-// records of what was applied, and layers that nobody used since. It lets go of commits of the user's that ended runs held
-// for nothing, and packs the store where it has become many small packs. While
-// a run lives, this Repo's own too, nothing is packed.
+// records of what was applied, and layers that nobody used since, of any repository. It
+// lets go of commits of the user's that ended runs held for nothing, and packs the store
+// where it has become many small packs. While a run lives, this Repo's own too, nothing is
+// packed.
 func (r *Repo) GC(ctx context.Context, older time.Duration) (Collected, error) {
 	var done Collected
 	ok, err := r.find()

@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,5 +175,89 @@ func TestGCRemovesOldLayers(t *testing.T) {
 		if _, err := r.GC(t.Context(), step.older); err != nil || len(l.layersOf()) != step.left {
 			t.Errorf("%s: after GC = %v, bases = %q, want %d", step.why, err, l.layersOf(), step.left)
 		}
+	}
+}
+
+// Layers of repositories that are gone go too, with their folders, and so do those of
+// processes that died while they tried what the cache can hold.
+func TestGCRemovesLayersOfOthers(t *testing.T) {
+	onlyLayers(t)
+	l := newLab(t)
+	l.commitOne()
+	clone := l.TempDir() + "/clone"
+	l.git("clone", "-q", l.root, clone)
+	theirs := l.openAt(clone, worktree.Options{Session: "s"})
+	l.copy(theirs, l.snapshot(theirs.Tree()), "0.1")
+	l.write(l.cache, "bases/probe-1/x", "x")
+	l.write(l.cache, "bases/probe-2/x", "x")
+	old := time.Now().Add(-2 * time.Hour)
+	l.check(os.Chtimes(l.cache+"/bases/probe-1", old, old))
+	mine := l.open(worktree.Options{Session: "s"})
+	l.copy(mine, l.snapshot(mine.Tree()), "0.1")
+	l.close(mine)
+	gc := func(older time.Duration) (left int) {
+		t.Helper()
+		if _, err := mine.GC(t.Context(), older); err != nil {
+			t.Errorf("GC = %v, want no error", err)
+		}
+		entries, err := os.ReadDir(l.cache + "/bases")
+		l.check(err)
+		return len(entries)
+	}
+	if got := gc(time.Hour); got != 3 {
+		t.Errorf("%d folders in bases, want those of both and the probe at work", got)
+	}
+	if got := gc(-time.Hour); got != 2 {
+		t.Errorf("%d folders in bases, want that of the run that lives and the probe", got)
+	}
+	l.close(theirs)
+	l.remove(clone)
+	if got := gc(-time.Hour); got != 1 {
+		t.Errorf("%d folders in bases, want only the probe at work", got)
+	}
+	// Whoever comes back finds everything made again.
+	again := l.open(worktree.Options{Session: "again"})
+	l.copy(again, l.snapshot(again.Tree()), "0.1")
+	l.close(again)
+}
+
+// A run holds the layers that its copies are made of, and that of the last snapshot; those of
+// batches that are over are anybody's to remove.
+func TestARunLetsLayersGo(t *testing.T) {
+	onlyLayers(t)
+	l := newLab(t)
+	l.commitOne()
+	r := l.open(worktree.Options{Session: "s"})
+	other := l.open(worktree.Options{Session: "other"})
+	gc := func() []string {
+		t.Helper()
+		if _, err := other.GC(t.Context(), -time.Hour); err != nil {
+			t.Errorf("GC = %v, want no error", err)
+		}
+		return l.layersOf()
+	}
+	var last worktree.Snapshot
+	for i := range 4 {
+		l.write(l.root, "a", strings.Repeat("a", i+1))
+		last = l.snapshot(r.Tree())
+		one, two := l.copy(r, last, "0.1"), l.copy(r, last, "0.2")
+		l.drop(one)
+		if got := gc(); len(got) != min(i+1, 2) {
+			t.Errorf("batch %d: layers = %q, want the base and the one in use", i, got)
+		}
+		l.drop(two)
+		l.drop(two) // counts once
+	}
+	before := gc()
+	if len(before) != 2 {
+		t.Errorf("layers = %q, want the base and the newest", before)
+	}
+	l.copy(r, last, "0.1")
+	if now := l.layersOf(); !slices.Equal(now, before) {
+		t.Errorf("layers for one more batch of the same snapshot = %q, want %q", now, before)
+	}
+	l.close(r)
+	if left := gc(); len(left) > 0 {
+		t.Errorf("layers after the run = %q, want none", left)
 	}
 }

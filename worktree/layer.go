@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +18,7 @@ type layer struct {
 	dir   string
 	below *layer // nil for a base
 	lease *lock  // shared; while it is held nobody removes the layer
+	users int    // copies of this run that are made of it
 }
 
 // What the folder of a layer holds.
@@ -37,6 +35,9 @@ func (l *layer) file(name string) string { return filepath.Join(l.dir, name) }
 // underConstruction begins the names of layers that have not got theirs yet.
 const underConstruction = "new-"
 
+// probing begins the names of folders that are there to see what a file system can hold.
+const probing = "probe-"
+
 // layerTime is how long another run may take to make a layer that this one waits for.
 const layerTime = 10 * time.Minute
 
@@ -45,8 +46,8 @@ type errNoLayer string
 
 func (e errNoLayer) Error() string { return string(e) }
 
-// layerOf gives the layer of a tree, making it if need be. The run holds it until
-// [Repo.Close]. An [errNoLayer] means that the tree needs a fresh copy.
+// layerOf gives the layer of a tree to one copy, making it if need be; [Repo.leave] gives it
+// back. An [errNoLayer] means that the tree needs a fresh copy.
 func (r *Repo) layerOf(ctx context.Context, tree string) (*layer, error) {
 	// One at a time: whoever comes second finds what the first one made.
 	select {
@@ -55,14 +56,63 @@ func (r *Repo) layerOf(ctx context.Context, tree string) (*layer, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if l := r.layers[tree]; l != nil {
+	if l := r.use(tree, nil); l != nil {
 		return l, nil
 	}
 	l, err := r.findOrMake(ctx, tree)
-	if err == nil {
+	if err != nil {
+		return nil, err
+	}
+	return r.use(tree, l), nil
+}
+
+// use counts one more copy of the layer that the run holds of a tree, which it may get just
+// now; nil if it holds none. What it held without need before is given back.
+func (r *Repo) use(tree string, got *layer) *layer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.layers[tree]
+	if l == nil && got == nil {
+		return nil
+	}
+	if l == nil {
+		l = got
 		r.layers[tree] = l
 	}
-	return l, err
+	l.users++
+	r.newest = l
+	r.letGoLocked()
+	return l
+}
+
+// leave tells that a copy of the layer is gone.
+func (r *Repo) leave(l *layer) {
+	if l == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.users--
+	r.letGoLocked()
+}
+
+// letGoLocked gives back layers that no copy needs. Not the one that was asked for last: the
+// next batch may start from the same snapshot.
+func (r *Repo) letGoLocked() {
+	for tree, l := range r.layers {
+		if l.users == 0 && l != r.newest {
+			l.release()
+			delete(r.layers, tree)
+		}
+	}
+}
+
+// release gives the leases of a layer back.
+func (l *layer) release() {
+	l.lease.release()
+	if l.below != nil {
+		l.below.lease.release()
+	}
 }
 
 func (r *Repo) findOrMake(ctx context.Context, tree string) (*layer, error) {
@@ -71,14 +121,11 @@ func (r *Repo) findOrMake(ctx context.Context, tree string) (*layer, error) {
 		return nil, err
 	}
 	home := r.layersFolder()
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, err
-	}
 	m := &mason{repo: r, tree: tree, settings: s, kind: "-" + r.checkoutKind(s)}
 	if l := r.findLayer(tree, m.kind); l != nil {
 		return l, nil
 	}
-	guard, err := waitLock(ctx, filepath.Join(home, "lock"), layerTime)
+	guard, err := lockLayers(ctx, home)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +141,21 @@ func (r *Repo) findOrMake(ctx context.Context, tree string) (*layer, error) {
 func (r *Repo) layersFolder() string {
 	return filepath.Join(r.cache, "bases", filepath.Base(r.stores()[1]))
 }
+
+// lockLayers locks a folder with layers. It may have to be made, more than once: see tidy.
+func lockLayers(ctx context.Context, home string) (*lock, error) {
+	for {
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return nil, err
+		}
+		if guard, err := waitLock(ctx, filepath.Join(home, layersLock), layerTime); !missing(err) {
+			return guard, err
+		}
+	}
+}
+
+// layersLock is held by who makes layers in a folder, or removes them.
+const layersLock = "lock"
 
 // checkoutKind names everything but the tree that decides about the bytes of a checkout.
 func (r *Repo) checkoutKind(s settings) string {
@@ -152,8 +214,7 @@ func leaseLayer(dir string) *layer {
 	l := &layer{dir: dir, lease: &lock{f}}
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		// Between opening and locking it may have been taken away.
-		mine, err := f.Stat()
-		if now, lerr := os.Lstat(name); err == nil && lerr == nil && os.SameFile(mine, now) {
+		if stands(f, name) {
 			_ = os.Chtimes(name, time.Time{}, time.Now()) // how recently it was used decides what stays
 			return l
 		}
@@ -166,87 +227,16 @@ func leaseLayer(dir string) *layer {
 func (r *Repo) releaseLayers() {
 	r.layering <- struct{}{}
 	defer func() { <-r.layering }()
-	for tree, l := range r.layers {
-		l.lease.release()
-		if l.below != nil {
-			l.below.lease.release()
-		}
-		delete(r.layers, tree)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.layers {
+		l.release()
 	}
+	clear(r.layers)
+	r.newest = nil
 }
 
 // commitTree is the tree of a commit.
 func (r *Repo) commitTree(ctx context.Context, commit string) (string, error) {
 	return r.git.line(ctx, r.ours(), "rev-parse", "--verify", commit+"^{tree}")
-}
-
-// Layers that nobody uses stay for the next run: so many of the last used ones.
-const (
-	keepBases  = 3
-	keepDeltas = 16
-)
-
-// sweepOld removes the layers of the repository that nobody uses nor used since, unless
-// somebody is at them right now.
-func (r *Repo) sweepOld(before time.Time) error {
-	home := r.layersFolder()
-	guard, err := tryLock(filepath.Join(home, "lock"))
-	switch {
-	case errors.Is(err, errHeld), missing(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer guard.release()
-	sweep(home, keepBases, keepDeltas, before)
-	return nil
-}
-
-// sweep removes layers of a repository that nobody uses, save the last used ones unless that
-// is before then, and what a crash left half made. The caller holds the lock of the folder.
-// What cannot be removed is left for the next time.
-func sweep(home string, bases, deltas int, then time.Time) {
-	names, err := os.ReadDir(home)
-	if err != nil {
-		return
-	}
-	used := map[string]time.Time{}
-	for _, d := range names {
-		info, err := os.Lstat(filepath.Join(home, d.Name(), layerLease))
-		switch {
-		case !d.IsDir():
-		case err != nil, strings.HasPrefix(d.Name(), underConstruction): // who makes one holds the lock
-			_ = removeAll(filepath.Join(home, d.Name()))
-		default:
-			used[d.Name()] = info.ModTime()
-		}
-	}
-	last := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return used[b].Compare(used[a]) })
-	for _, name := range last {
-		_, below, delta := strings.Cut(name, "+")
-		_, there := used[below]
-		switch {
-		case used[name].Before(then):
-			discard(filepath.Join(home, name))
-		case delta && there && deltas > 0:
-			deltas--
-		case !delta && bases > 0:
-			bases--
-		default:
-			discard(filepath.Join(home, name))
-		}
-	}
-}
-
-// discard removes a layer unless somebody uses it. Its lease goes first: nobody finds one
-// that is half removed.
-func discard(dir string) {
-	lease, err := tryLock(filepath.Join(dir, layerLease))
-	if err != nil {
-		return
-	}
-	defer lease.release()
-	if os.Remove(filepath.Join(dir, layerLease)) == nil {
-		_ = removeAll(dir)
-	}
 }

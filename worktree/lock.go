@@ -16,21 +16,32 @@ var errHeld = errors.New("held by another process")
 // it dies. Programs started by this process do not inherit it.
 type lock struct{ file *os.File }
 
-// tryLock locks the file at path, making it if need be; errHeld if it is taken.
+// tryLock locks the file at path, making it if need be; errHeld if it is taken, or was just
+// removed by who had it.
 func tryLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
+	if err == nil && stands(f, path) {
 		return &lock{f}, nil
 	}
 	_ = f.Close()
+	if err == nil {
+		err = syscall.EWOULDBLOCK
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = errHeld
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// stands reports whether an open file is still the one at its path.
+func stands(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	now, lerr := os.Lstat(path)
+	return err == nil && lerr == nil && os.SameFile(mine, now)
 }
 
 // lockTime is how long another process may hold the repository: to apply a large change

@@ -50,7 +50,7 @@ func tryLayers(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	probe, err := os.MkdirTemp(dir, "probe-")
+	probe, err := os.MkdirTemp(dir, probing)
 	if err != nil {
 		return err
 	}

@@ -86,8 +86,10 @@ type Repo struct {
 
 	backend, backendWhy string // see [Repo.Backend]
 
-	layering chan struct{}     // has room for one: who holds it touches layers
-	layers   map[string]*layer // by their trees
+	layers map[string]*layer // that this run holds, by their trees; see [Repo.use]
+	newest *layer            // the last of them that a copy asked for
+
+	layering chan struct{} // has room for one: who holds it makes layers
 
 	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
 	configure sync.Mutex
