@@ -48,6 +48,9 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein"), ".skein"},
 		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init, Net: r.o.AllowNet,
 	}
+	if s.copy != nil {
+		p.Limits.Share = r.o.Jobs // so many writers may be at work; the user's own tree has a box or two
+	}
 	if r.repo != nil {
 		p.Hidden = append(p.Hidden, filepath.Join(r.repo.Tree().Root, ".skein"))
 		p.Hidden = append(p.Hidden, r.repo.Private()...)

@@ -132,7 +132,7 @@ func TestNothingIsLeftOfTwentyBoxes(t *testing.T) {
 	}
 	start := time.Now()
 	_ = cmd.Wait()
-	eventually(t, time.Second, "no process is left", func() bool {
+	eventually(t, hang, "no process is left", func() bool {
 		for _, pid := range family {
 			if state, _ := stateOf(pid); state != "" && state != "Z" { // a zombie is its new parent's to reap
 				return false
@@ -176,7 +176,7 @@ func TestNothingIsLeftOfTheSelfTest(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		eventually(t, time.Second, "the folder is gone", func() bool { return folders() == 0 })
+		eventually(t, hang, "the folder is gone", func() bool { return folders() == 0 })
 	}
 }
 

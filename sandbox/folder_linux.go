@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -26,8 +28,7 @@ func keepFolder(ctx context.Context) (*keptFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// ctx ends a wait, not the keeper before it has removed the folder.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, boxinit.ArgFolder)
+	cmd := exec.CommandContext(ctx, program, boxinit.ArgFolder)
 	cmd.Args[0] = boxinit.Name
 	cmd.Env = []string{"TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt at the terminal is ours to handle
@@ -39,6 +40,9 @@ func keepFolder(ctx context.Context) (*keptFolder, error) {
 	if err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}
+	// ctx ends the keeper by its input, so that it removes the folder first, and one that hangs
+	// soon after.
+	cmd.Cancel, cmd.WaitDelay = hold.Close, closeFor
 	var words strings.Builder
 	cmd.Stderr = &words
 	if err := cmd.Start(); err != nil {
@@ -47,8 +51,14 @@ func keepFolder(ctx context.Context) (*keptFolder, error) {
 	k := &keptFolder{keeper: cmd, hold: hold}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		_ = k.remove() // what it said tells more
-		return nil, errors.New("make a temporary folder: " + strings.TrimSpace(words.String()))
+		ended := k.remove()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("make a temporary folder: %w", context.Cause(ctx))
+		}
+		if said := strings.TrimSpace(words.String()); said != "" {
+			ended = errors.New(said)
+		}
+		return nil, fmt.Errorf("make a temporary folder: %w", cmp.Or(ended, err))
 	}
 	k.path = strings.TrimSuffix(line, "\n")
 	return k, nil

@@ -5,12 +5,16 @@ package sandbox
 // other commands go on.
 type Limits struct {
 	// Memory is what the processes of the box have of it together, bytes; by default half of
-	// the machine's. The command that has most is the one that is ended. It counts what they
+	// the machine's, see Share. The command that has most is the one that is ended. It counts what they
 	// have mapped, nameless files that they hold open, and System V segments; the box's own
 	// places in memory, /tmp, HOME and /dev/shm, are bounded by a quarter of it each, at most
 	// 1 GiB, and build caches by half of it. What lies in the buffers of sockets and pipes, or
 	// is hidden on purpose where no process shows it, is not counted.
 	Memory int64
+	// Share is how many boxes at once the default of Memory is divided among; 0 is one. A box
+	// has 2 GiB at least, which compilers need: on a small machine many boxes together can have
+	// more than there is, and then the kernel ends their processes before others.
+	Share int
 	// Processes is how many processes and threads the box has at once; 4096 by default. The
 	// command that has most is the one that is ended.
 	Processes int
@@ -35,12 +39,21 @@ const (
 // settled replaces defaults, and says 0 for no limit. Memory is the machine's, bytes.
 func (l Limits) settled(memory int64) Limits {
 	return Limits{
-		Memory:    limit(l.Memory, memory/2),
+		Memory:    limit(l.Memory, share(memory/2, int64(l.Share))),
 		Processes: limit(l.Processes, defaultProcesses),
 		Disk:      limit(l.Disk, defaultDisk),
 		FileSize:  limit(l.FileSize, defaultFileSize),
 		Output:    limit(l.Output, defaultOutput),
 	}
+}
+
+// leastShare is the memory that a box has among however many others, bytes, if half of the
+// machine's is as much.
+const leastShare = 2 << 30
+
+// share divides memory among boxes.
+func share(memory, boxes int64) int64 {
+	return max(memory/max(boxes, 1), min(memory, leastShare))
 }
 
 func limit[N int | int64](set, usual N) N {
