@@ -92,7 +92,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		rep.Added += max(f.Added, 0)
 		rep.Removed += max(f.Removed, 0)
 	}
-	b.run.journal.Append(c.name, &journal.Collected{Commit: c.change.Commit, Files: rep.Files, Left: rep.Left})
+	b.run.journal.Append(c.name, &journal.Collected{Commit: c.change.Commit, Files: rep.Files, Left: rep.Left, Bare: b.run.readsBare()})
 	if err = b.merge(ctx, c, rep); rep.Change != delegate.Merged {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()

@@ -40,7 +40,7 @@ func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) 
 }
 
 // apply is Apply in the name of a run.
-func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Applied, error) {
+func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (_ Applied, err error) {
 	r := t.repo
 	if err := r.begin(ctx); err != nil {
 		return Applied{}, err
@@ -62,7 +62,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (Appli
 	if err != nil {
 		return Applied{}, err
 	}
-	defer now.drop()
+	defer func() { err = errors.Join(err, now.close()) }()
 	tree, err := r.mergeTree(ctx, base, now.commit, merged, labels{"the-tree-as-it-is", "the-change"})
 	if err != nil {
 		return Applied{}, err
@@ -130,7 +130,7 @@ func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []
 		return nil, err
 	}
 	// The files read just now must be those that were merged.
-	out, err := t.repo.git.run(ctx, now.at, nil, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+	out, err := now.git.run(ctx, now.at, nil, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
 	if err != nil {
 		return nil, err
 	}

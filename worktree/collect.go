@@ -56,7 +56,9 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	defer f.drop()
+	if err := f.close(); err != nil {
+		return Change{}, err
+	}
 	ch := Change{Name: c.Name, Base: c.Base.Commit, Commit: f.commit}
 	for _, l := range f.left {
 		if l.Reason != LeftSubmodule { // the parent's, and never in a copy
@@ -66,10 +68,7 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	c.left = ch.Left
 	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
 	ch.Empty = len(ch.Files) == 0
-	if err != nil || ch.Empty {
-		return ch, err
-	}
-	return ch, c.repo.pack(ctx, ch.Commit, ch.Base)
+	return ch, err
 }
 
 // stat lists the files in which two commits or trees differ, renames found.

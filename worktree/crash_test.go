@@ -56,7 +56,7 @@ func crash(ctx context.Context, root string) error {
 		return applying && !strings.Contains(point, " git ")
 	}
 	r, err := worktree.Open(ctx, root, worktree.Options{
-		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(),
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(),
 		Fault: func(point string) error {
 			if !counts(point) {
 				return nil

@@ -15,3 +15,6 @@ func (r *Repo) SetLockTime(d time.Duration) { r.lockTime = d }
 
 // SetReclaimTime shortens what one copy may take.
 func (r *Repo) SetReclaimTime(d time.Duration) { r.reclaimTime = d }
+
+// SetMostPack bounds what one change brings.
+func (r *Repo) SetMostPack(bytes int64) { r.mostPack = bytes }

@@ -5,18 +5,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
+	"io"
+	"slices"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // git runs the git program. It knows no repository: each call says its [place].
 type git struct {
 	program string
 	version string
-	env     []string
+	box     Box      // where it runs
+	more    []string // environment of its calls, besides what all have
 	fault   func(point string) error
+}
+
+// in is the same program in another box.
+func (g *git) in(box Box) *git {
+	inside := *g
+	inside.box = box
+	return &inside
+}
+
+// at is the same program for whom it is always the same time, in seconds since 1970.
+func (g *git) at(date string) *git {
+	dated := *g
+	dated.more = append(g.more[:len(g.more):len(g.more)],
+		"GIT_AUTHOR_DATE="+date+" +0000", "GIT_COMMITTER_DATE="+date+" +0000")
+	return &dated
 }
 
 // place says which repository a git call works on and whose configuration counts.
@@ -48,21 +63,24 @@ var quiet = []string{
 	"maintenance.auto=false",
 }
 
-// environment is the environment of all git calls: the user's without GIT_*.
+// environment is the user's without what git would obey.
 func environment(environ []string) []string {
-	env := make([]string, 0, len(environ)+8)
+	env := make([]string, 0, len(environ))
 	for _, kv := range environ {
 		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "LC_ALL=") {
 			env = append(env, kv)
 		}
 	}
-	return append(env,
-		"LC_ALL=C", // messages are read in two places
-		"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
-		"GIT_ALLOW_PROTOCOL=none", // what older ones would fetch by
-		"GIT_AUTHOR_NAME=skein", "GIT_AUTHOR_EMAIL=skein@localhost",
-		"GIT_COMMITTER_NAME=skein", "GIT_COMMITTER_EMAIL=skein@localhost",
-	)
+	return env
+}
+
+// fixed is part of the environment of all git calls.
+var fixed = []string{
+	"LC_ALL=C", // messages are read in two places
+	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+	"GIT_ALLOW_PROTOCOL=none", // what older ones would fetch by
+	"GIT_AUTHOR_NAME=skein", "GIT_AUTHOR_EMAIL=skein@localhost",
+	"GIT_COMMITTER_NAME=skein", "GIT_COMMITTER_EMAIL=skein@localhost",
 }
 
 // A gitError is a git call that ended with a status other than 0.
@@ -120,34 +138,34 @@ func (g *git) line(ctx context.Context, at place, args ...string) (string, error
 
 // both returns standard output and standard error.
 func (g *git) both(ctx context.Context, at place, stdin []byte, args ...string) ([]byte, string, error) {
+	return g.call(ctx, at, bytes.NewReader(stdin), args...)
+}
+
+// call is both for any input.
+func (g *git) call(ctx context.Context, at place, stdin io.Reader, args ...string) ([]byte, string, error) {
 	verb := args[0]
 	if err := g.point("before git " + verb); err != nil {
 		return nil, "", err
 	}
-	full := make([]string, 0, 2*(len(quiet)+len(at.config))+len(args))
-	for _, kv := range append(quiet[:len(quiet):len(quiet)], at.config...) {
-		full = append(full, "-c", kv)
+	argv := make([]string, 0, 2*(len(quiet)+len(at.config))+1+len(args))
+	argv = append(argv, g.program)
+	for _, kv := range slices.Concat(quiet, at.config) {
+		argv = append(argv, "-c", kv)
 	}
-	cmd := exec.CommandContext(ctx, g.program, append(full, args...)...)
-	cmd.Dir = at.dir
-	cmd.Env = append(g.env[:len(g.env):len(g.env)], at.environment()...)
-	cmd.Stdin = bytes.NewReader(stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// Filters are processes of git's: they end with its group.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // for output pipes held by a filter that left the group
-	err := cmd.Run()
+	a, err := g.box.Git(ctx, Call{
+		Argv: append(argv, args...), Dir: at.dir, Stdin: stdin, Env: slices.Concat(fixed, g.more, at.environment()),
+	})
 	switch {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("git %s: %w", verb, context.Cause(ctx))
 	case err != nil:
-		err = &gitError{verb: verb, exit: cmd.ProcessState.ExitCode(), stderr: stderr.String(), cause: err}
+		err = &gitError{verb: verb, exit: -1, stderr: string(a.Stderr), cause: err}
+	case a.Exit != 0:
+		err = &gitError{verb: verb, exit: a.Exit, stderr: string(a.Stderr), cause: fmt.Errorf("exit status %d", a.Exit)}
 	default:
 		err = g.point("after git " + verb)
 	}
-	return stdout.Bytes(), stderr.String(), err
+	return a.Stdout, string(a.Stderr), err
 }
 
 func (g *git) point(name string) error {

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -87,6 +88,22 @@ func (r *Repo) config(ctx context.Context, kind, pattern string) ([][2]string, e
 	return list, nil
 }
 
+// rules are the texts of the user's own ignore and attribute files; "" without them.
+func (s settings) rules() (ignore, attributes string) {
+	home := os.Getenv("XDG_CONFIG_HOME")
+	if home == "" {
+		home = filepath.Join(os.Getenv("HOME"), ".config")
+	}
+	read := func(name, usual string) string {
+		text, err := readPlain(cmp.Or(name, filepath.Join(home, "git", usual)))
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	return read(s.ignore, "ignore"), read(s.attributes, "attributes")
+}
+
 // text is a configuration file with the settings.
 func (s settings) text(format string) string {
 	lines := append(slices.Clone(s.core), "bare = false")
@@ -110,9 +127,15 @@ func quoteConfig(value string) string {
 // makeOurs makes the git directory that we read the copy with. It lies outside the
 // writer's reach, and its configuration names no program.
 func (c *Copy) makeOurs(s settings) error {
-	return makeGitDir(c.tree.at.gitDir, map[string]string{
+	dir := c.tree.at.gitDir
+	// Rules of the user's come along: in a box there is no home to find them in.
+	ignore, attributes := s.rules()
+	s.ignore, s.attributes = filepath.Join(dir, "info", "ignore"), filepath.Join(dir, "info", "user-attributes")
+	return makeGitDir(dir, map[string]string{
 		"HEAD":                    c.Base.Commit + "\n",
 		"config":                  s.text(c.repo.format),
+		"info/ignore":             ignore,
+		"info/user-attributes":    attributes,
 		"objects/info/alternates": quoteAlternate(c.repo.objects()) + "\n",
 		"info/exclude":            c.repo.text("info/exclude"),
 		"info/attributes":         c.repo.text("info/attributes"),

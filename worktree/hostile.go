@@ -178,10 +178,10 @@ func (c *Copy) aside() (map[string]string, error) {
 	return found, err
 }
 
-// putBack has the files that were set aside stand in the tree as the snapshot has them;
-// in that of an overlay copy they do, below the upper.
-// Known are the paths in the index.
-func (s *staging) putBack(ctx context.Context, known map[string]bool) error {
+// overlook names the files that were set aside and has git take them for unchanged, and
+// read rules among them from the index. Those of an overlay copy are below its upper and
+// count as such anyway. Known are the paths in the index.
+func (s *staging) overlook(ctx context.Context, known map[string]bool) error {
 	if s.tree.copy == nil {
 		return nil
 	}
@@ -196,12 +196,9 @@ func (s *staging) putBack(ctx context.Context, known map[string]bool) error {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	slices.Sort(missing)
-	_, err = s.tree.repo.git.run(ctx, s.at, list(missing), "checkout-index", "-q", "-u", "-z", "--stdin")
-	return err
+	s.sparse = append(s.sparse, missing...)
+	return s.update(ctx, missing, "--skip-worktree")
 }
 
 // move renames a file or folder within one file system, making the folders above its

@@ -26,12 +26,7 @@ const LeftIncluded = "came along, by " + includeFile
 
 // includes lists the ignored files of the tree that come along. What is in a nested
 // repository does not.
-func (t *Tree) includes(ctx context.Context) ([]string, error) {
-	if t.copy != nil {
-		if err := t.copy.clear(ctx); err != nil {
-			return nil, err
-		}
-	}
+func (t *Tree) includes(ctx context.Context) (_ []string, err error) {
 	at := filepath.Join(t.Root, includeFile)
 	if info, err := os.Lstat(at); err != nil || !info.Mode().IsRegular() || info.Size() > largeRules {
 		return nil, nil // none, or none that a person wrote
@@ -40,21 +35,20 @@ func (t *Tree) includes(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", includeFile, err)
 	}
-	rules := t.repo.next("include")
-	defer func() { _ = os.Remove(rules) }()
+	d, err := t.desk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	rules := filepath.Join(d.folder, "include")
 	if err := os.WriteFile(rules, text, 0o600); err != nil {
 		return nil, err
 	}
-	known := t.at.with(t.repo.next("index"))
-	defer func() { _ = os.Remove(known.index) }()
-	if err := t.startIndex(ctx, known.index); err != nil {
-		return nil, err
-	}
-	wanted, err := t.repo.git.run(ctx, known, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+rules)
+	wanted, err := d.git.run(ctx, d.at, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+rules)
 	if err != nil || len(wanted) == 0 {
 		return nil, err
 	}
-	ignored, err := t.repo.git.run(ctx, known, wanted, "check-ignore", "-z", "--stdin")
+	ignored, err := d.git.run(ctx, d.at, wanted, "check-ignore", "-z", "--stdin")
 	if err != nil && exitOf(err) != 1 { // 1: none is
 		return nil, err
 	}

@@ -15,18 +15,16 @@ import (
 func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	without := s.Head // of a copy: the snapshot it was made of, which is held
-	if t.copy == nil {
+	if t.copy == nil { // else it is in a pack already, without the snapshot that the copy was made of
 		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
 			return err
 		}
-		without = r.head
-	}
-	if err := r.pack(ctx, s.Commit, without); err != nil {
-		return err
-	}
-	if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
-		return err
+		if err := r.pack(ctx, s.Commit, r.head); err != nil {
+			return err
+		}
+		if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
+			return err
+		}
 	}
 	r.bases++
 	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), s.Commit)

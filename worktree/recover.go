@@ -276,7 +276,7 @@ func (r *Repo) clearLedger(ctx context.Context, t *Tree, dir string) error {
 func (r *Repo) as(id runID) *Repo {
 	return &Repo{
 		git: r.git, common: r.common, format: r.format, cache: r.cache, tree: r.tree,
-		reclaimTime: r.reclaimTime, lockTime: r.lockTime, id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
+		reclaimTime: r.reclaimTime, lockTime: r.lockTime, mostPack: r.mostPack, asked: r.asked, id: id, store: r.store, lease: &lock{}, copies: map[string]*Copy{},
 	}
 }
 
@@ -324,7 +324,7 @@ func told(note string, failure error) bool {
 
 // variable is what differs from one try to the next in the words of one failure: names
 // of temporary files, ours and git's.
-var variable = regexp.MustCompile(`(index|apply)-\d+|tmp_\w+|-new-\d+`)
+var variable = regexp.MustCompile(`(read|apply)-\d+|tmp_\w+|-new-\d+`)
 
 func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 	if c.doubt != nil {

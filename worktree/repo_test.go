@@ -187,6 +187,9 @@ func (l *lab) openAt(dir string, o worktree.Options) *worktree.Repo {
 	if o.Layers == nil {
 		o.Layers = layers()
 	}
+	if o.Box == nil {
+		o.Box = boxes()
+	}
 	r, err := worktree.Open(l.Context(), dir, o)
 	if err != nil {
 		l.Fatalf("Open(%s) = %v, want no error", dir, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
@@ -74,12 +73,11 @@ func (t *Tree) Branch(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
+func (t *Tree) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if err := t.repo.begin(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{from: t}
-	var err error
+	s.from = t
 	if s.Head, err = t.head(ctx); err != nil {
 		return Snapshot{}, err
 	}
@@ -94,7 +92,7 @@ func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer f.drop()
+	defer func() { err = errors.Join(err, f.close()) }()
 	s.Commit, s.Left, s.sparse, s.tree = f.commit, f.left, f.sparse, f.tree
 	if s.Uncommitted, err = t.repo.count(ctx, s.Head, s.Commit); err != nil {
 		return Snapshot{}, err
@@ -104,6 +102,9 @@ func (t *Tree) snapshot(ctx context.Context) (Snapshot, error) {
 
 // head is the commit HEAD names, "" before the first one.
 func (t *Tree) head(ctx context.Context) (string, error) {
+	if t.copy != nil {
+		return t.copy.Base.Commit, nil
+	}
 	id, err := t.repo.git.line(ctx, t.at, "rev-parse", "-q", "--verify", "HEAD^{commit}")
 	if exitOf(err) == 1 {
 		return "", nil
@@ -118,55 +119,44 @@ type frozen struct {
 	commit string
 }
 
-// drop removes the index.
-func (f *frozen) drop() { _ = os.Remove(f.at.index) }
-
-// freeze commits the tree as it is now, without any ref.
-func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...string) (*frozen, error) {
+// freeze commits the tree as it is now, without any ref. Of a copy all that the commit
+// has and its parents do not have is in a pack of ours then. Whoever calls it closes the
+// desk of what it returns.
+func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...string) (_ *frozen, err error) {
+	d, err := t.desk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	s, tree, err := d.stage(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	if t.copy != nil {
-		if err := t.copy.clear(ctx); err != nil {
-			return nil, err
+		if err := d.bring(ctx, tree, message, parents...); err != nil {
+			return nil, fmt.Errorf("take over what is new: %w", err)
 		}
 	}
-	index := t.repo.next("index")
-	if err := t.startIndex(ctx, index); err != nil {
-		return nil, errors.Join(fmt.Errorf("copy index: %w", err), os.RemoveAll(index))
+	id, err := t.repo.commit(ctx, tree, message, parents...)
+	if err != nil {
+		return nil, err
 	}
-	s, tree, err := t.stage(ctx, index, r)
-	if err == nil {
-		var id string
-		if id, err = t.repo.commit(ctx, tree, message, parents...); err == nil {
-			return &frozen{s, tree, id}, nil
-		}
-	}
-	_ = os.Remove(index)
-	return nil, err
-}
-
-// startIndex makes the index that staging begins with.
-func (t *Tree) startIndex(ctx context.Context, index string) error {
-	if t.copy == nil || !t.copy.layered {
-		return copyIndexIfAny(t.index, index)
-	}
-	if l := t.copy.layer; l != nil {
-		if err := copyIndex(l.file(layerIndex), index); !missing(err) {
-			return err
-		}
-	}
-	// The copy of a dead run, or somebody cleared the cache: its layers are not there any more.
-	at := t.at.with(index)
-	at.gitDir = t.repo.store
-	_ = os.Remove(index + ".lock") // of a life that was killed
-	if _, err := t.repo.git.run(ctx, at, nil, "read-tree", t.copy.Base.Commit); err != nil {
-		return err
-	}
-	return t.repo.hollow(ctx, at)
+	return &frozen{s, tree, id}, nil
 }
 
 // commit makes a commit that depends on nothing but its tree, message and parents. It
 // is dated like its first parent: merge-base walks by date, and from a commit older
 // than its parent it would walk the whole history.
 func (r *Repo) commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	return r.commitBy(ctx, r.git, r.ours(), tree, message, parents...)
+}
+
+// commitBy is commit by a git at some place. It makes the same commit anywhere.
+func (r *Repo) commitBy(ctx context.Context, g *git, at place, tree, message string, parents ...string) (string, error) {
 	date := "1000000000"
 	args := []string{"commit-tree", tree}
 	for i, p := range parents {
@@ -178,10 +168,7 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 		}
 		args = append(args, "-p", p)
 	}
-	dated := *r.git
-	dated.env = append(dated.env[:len(dated.env):len(dated.env)],
-		"GIT_AUTHOR_DATE="+date+" +0000", "GIT_COMMITTER_DATE="+date+" +0000")
-	out, err := dated.run(ctx, r.ours(), []byte(message), args...)
+	out, err := g.at(date).run(ctx, at, []byte(message), args...)
 	if err != nil {
 		return "", err
 	}

@@ -45,8 +45,7 @@ type rules struct {
 // Not git add -A: that stops at the first file it cannot read, takes nested
 // repositories, asks the configuration of submodules, and tells nothing by name.
 type staging struct {
-	tree  *Tree
-	at    place // with the private index
+	*desk
 	rules rules
 	upper *upper // of an overlay copy
 	left  []Left
@@ -55,10 +54,10 @@ type staging struct {
 	along  map[string]bool // files that came along into a copy, in lower case
 }
 
-// stage brings the index file at path up to date and returns the id of its tree.
-func (t *Tree) stage(ctx context.Context, index string, r rules) (*staging, string, error) {
-	s := &staging{tree: t, at: t.at.with(index), rules: r}
-	s.at.objects = t.repo.objects()
+// stage brings the index of the desk up to date and returns the id of its tree.
+func (d *desk) stage(ctx context.Context, r rules) (*staging, string, error) {
+	s := &staging{desk: d, rules: r}
+	t := d.tree
 	if t.copy != nil && t.copy.layered {
 		var err error
 		if s.upper, err = readUpper(t.at.work); err != nil {
@@ -94,14 +93,17 @@ func (t *Tree) stage(ctx context.Context, index string, r rules) (*staging, stri
 	}
 	slices.SortFunc(s.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	s.left = slices.Compact(s.left)
-	id, err := t.repo.git.line(ctx, s.at, "write-tree")
+	id, err := s.git.line(ctx, s.at, "write-tree")
+	if err == nil {
+		err = checkID(id)
+	}
 	return s, id, err
 }
 
 // flags refuses unmerged entries and clears the flags that hide changes from git, and
 // takes what belongs to the harness out of the index.
 func (s *staging) flags(ctx context.Context) error {
-	out, err := s.tree.repo.git.run(ctx, s.at, nil, "ls-files", "-z", "-v", "-s")
+	out, err := s.git.run(ctx, s.at, nil, "ls-files", "-z", "-v", "-s")
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (s *staging) flags(ctx context.Context) error {
 		s.update(ctx, assumed, "--no-assume-unchanged"),
 		s.update(ctx, skipped, "--no-skip-worktree"),
 		s.update(ctx, removed, "--force-remove"),
-		s.putBack(ctx, known),
+		s.overlook(ctx, known),
 	)
 }
 
@@ -161,7 +163,7 @@ func (s *staging) find(name string) whereabouts {
 
 // changed lists what git knows and finds different: removed, and there.
 func (s *staging) changed(ctx context.Context) (gone, files []string, err error) {
-	out, err := s.tree.repo.git.run(ctx, s.at, nil, "diff-files", "-z", "--name-status", "--no-renames",
+	out, err := s.git.run(ctx, s.at, nil, "diff-files", "-z", "--name-status", "--no-renames",
 		"--ignore-submodules="+s.tree.submodules)
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +184,7 @@ func (s *staging) changed(ctx context.Context) (gone, files []string, err error)
 
 // untracked lists new files that are not ignored.
 func (s *staging) untracked(ctx context.Context) ([]string, error) {
-	out, warnings, err := s.tree.repo.git.both(ctx, s.at, nil, "ls-files", "-z", "--others", "--exclude-standard")
+	out, warnings, err := s.git.both(ctx, s.at, nil, "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +245,7 @@ func (s *staging) updateWarn(ctx context.Context, paths []string, flags ...strin
 		return "", nil
 	}
 	args := append([]string{"update-index", "-z"}, flags...)
-	_, warnings, err := s.tree.repo.git.both(ctx, s.at, list(paths), append(args, "--stdin")...)
+	_, warnings, err := s.git.both(ctx, s.at, list(paths), append(args, "--stdin")...)
 	return warnings, err
 }
 

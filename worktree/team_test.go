@@ -37,7 +37,7 @@ func crashTeam(ctx context.Context, root string) error {
 	}
 	points := 0
 	r, err := worktree.Open(ctx, root, worktree.Options{
-		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(),
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(),
 		Fault: func(point string) error {
 			if points++; points == at {
 				fmt.Println("killed", point)

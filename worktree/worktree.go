@@ -49,6 +49,10 @@ type Options struct {
 	// is asked once, before the first snapshot; nil: there are no boxes.
 	Layers func(context.Context) error
 
+	// Box opens a box in which git reads what the writer of one copy left. Nil, or a nil Box
+	// without an error: there are no boxes, and git reads it where this program runs.
+	Box func(context.Context, Reach) (Box, error)
+
 	// Fault is a seam for tests: it is called before and after each git call and each
 	// file replacement, with the name of that point, and its error ends the operation
 	// there. Nil in production.
@@ -74,6 +78,7 @@ type Repo struct {
 
 	reclaimTime time.Duration // see the constants
 	lockTime    time.Duration
+	mostPack    int64
 
 	mu     sync.Mutex
 	store  string // our git directory; "" before the first snapshot made it
@@ -125,7 +130,7 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
 	r := &Repo{
-		asked: o, reclaimTime: reclaimTime, lockTime: lockTime, copies: map[string]*Copy{},
+		asked: o, reclaimTime: reclaimTime, lockTime: lockTime, mostPack: mostPack, copies: map[string]*Copy{},
 		layering: make(chan struct{}, 1), layers: map[string]*layer{},
 	}
 	if r.id, err = newRunID(o); err == nil {
@@ -224,7 +229,10 @@ func findGit(ctx context.Context, fault func(string) error) (*git, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: no git program: %w", ErrUnavailable, err)
 	}
-	g := &git{program: program, env: environment(os.Environ()), fault: fault}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	g := &git{program: program, box: bare{environment(os.Environ())}, fault: fault}
 	text, err := g.line(ctx, place{}, "version")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -106,6 +106,7 @@ type Collected struct {
 	Commit string   `json:"commit"`
 	Files  []string `json:"files"`
 	Left   []string `json:"left,omitempty"`
+	Bare   string   `json:"bare,omitempty"` // why git read it outside of a box; "" if it was in one
 }
 
 // Settled is the last word on a child, in request order among its siblings.
