@@ -58,7 +58,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (_ App
 		return Applied{}, err
 	}
 
-	now, err := t.freeze(ctx, rules{}, "snapshot\n", base)
+	now, err := t.freeze(ctx, rules{}, "snapshot\n", base, base)
 	if err != nil {
 		return Applied{}, err
 	}

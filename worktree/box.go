@@ -13,7 +13,7 @@ import (
 
 // A Box carries out git calls that read what a writer left, where a hole in git would be
 // open with the box's rights and not with the user's. Nothing but the index and new
-// objects comes out of it, and those are checked: see [Tree.freeze]. Its calls do not overlap.
+// objects comes out of it, and those are checked. Calls may overlap.
 type Box interface {
 	// Git carries out one call. An exit status other than 0 is no error: an error means
 	// that the call was not carried out, or was ended.

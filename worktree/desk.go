@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 )
 
 // A desk is where git reads a tree: a folder with an index of its own, and for a copy a
 // [Box] round the calls. What a writer left is no more than read there. New objects go to
-// a folder of the desk, and leave it as one pack, of which the host's git believes nothing:
-// it computes every id anew, and refuses what fsck would (see [desk.bring]).
+// a folder of the desk, and leave it as one pack. Of one that comes out of a box nothing is
+// believed: git computes every id anew, and refuses what fsck would.
 type desk struct {
 	git    *git
 	at     place // with the index, and where new objects go
@@ -28,9 +27,7 @@ const deskPrefix = "read-"
 // desk sets a desk up for the tree.
 func (t *Tree) desk(ctx context.Context) (*desk, error) {
 	d := &desk{git: t.repo.git, tree: t, at: t.at}
-	d.at.objects = t.repo.objects()
-	err := d.setUp(ctx)
-	if err != nil {
+	if err := d.setUp(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", t.Path, err), d.close())
 	}
 	return d, nil
@@ -40,16 +37,11 @@ func (d *desk) setUp(ctx context.Context) (err error) {
 	t, c := d.tree, d.tree.copy
 	if c == nil {
 		d.folder = t.repo.next("read")
-		if err := os.Mkdir(d.folder, 0o700); err != nil {
-			return err
-		}
-		d.at.index = filepath.Join(d.folder, "index")
-		return copyIndexIfAny(t.index, d.at.index)
+		err = os.Mkdir(d.folder, 0o700)
+	} else if err = c.clear(ctx); err == nil {
+		d.folder, err = os.MkdirTemp(c.folder, deskPrefix)
 	}
-	if err := c.clear(ctx); err != nil {
-		return err
-	}
-	if d.folder, err = os.MkdirTemp(c.folder, deskPrefix); err != nil {
+	if err != nil {
 		return err
 	}
 	d.at.index, d.at.objects = filepath.Join(d.folder, "index"), filepath.Join(d.folder, "objects")
@@ -59,6 +51,9 @@ func (d *desk) setUp(ctx context.Context) (err error) {
 	ours := []byte(quoteAlternate(t.repo.objects()) + "\n")
 	if err := os.WriteFile(filepath.Join(d.at.objects, "info", "alternates"), ours, 0o600); err != nil {
 		return err
+	}
+	if c == nil {
+		return copyIndexIfAny(t.index, d.at.index)
 	}
 	if err := c.startIndex(ctx, d.at.index); err != nil {
 		return err
@@ -117,27 +112,39 @@ func checkID(id string) error {
 // mostPack bounds what one change brings, in bytes.
 const mostPack = 1 << 30
 
-// bring takes a tree from the desk over into our store, as a pack, with all that a commit
-// of it has and its parents have not. Also what git found in the user's object store, and
-// therefore did not write: the user may delete it.
-func (d *desk) bring(ctx context.Context, tree, message string, parents ...string) error {
-	// The commit says what to pack: by it git finds what is new without reading all trees.
-	commit, err := d.tree.repo.commitBy(ctx, d.git, d.at, tree, message, parents...)
+// commit makes a commit of a tree of the desk in our store, as [Repo.commit] does. All of
+// it that the commit called held has not is in one pack then. That is also what git found in
+// the user's object store, and therefore did not write: the user may delete it.
+func (d *desk) commit(ctx context.Context, tree, message, held string, parents ...string) (string, error) {
+	r, at := d.tree.repo, d.at
+	if d.box == nil {
+		at = r.ours()
+		at.objects = d.at.objects
+	}
+	// By a commit git finds what is new without reading all trees.
+	commit, err := r.commitBy(ctx, d.git, at, tree, message, parents...)
 	if err != nil {
-		return err
+		return "", err
 	}
-	revs := []string{commit}
-	for _, id := range parents {
-		revs = append(revs, "^"+id)
+	if d.box == nil {
+		_, err = r.packTo(ctx, d.git, at, r.packs(), commit, held)
+		return commit, err
 	}
-	at := d.at
-	at.config = append(at.config[:len(at.config):len(at.config)], "core.fsync=none") // the store's copy is what lasts
-	name, err := d.git.run(ctx, at, []byte(strings.Join(revs, "\n")+"\n"), "pack-objects", "-q", "--revs", filepath.Join(d.folder, "pack"))
+	if err := d.takeOver(ctx, commit, held); err != nil {
+		return "", fmt.Errorf("take over what is new: %w", err)
+	}
+	return r.commit(ctx, tree, message, parents...) // the box may have answered anything
+}
+
+// takeOver takes a pack out of a box.
+func (d *desk) takeOver(ctx context.Context, commit, held string) error {
+	r, at := d.tree.repo, d.at
+	at.config = append(at.config[:len(at.config):len(at.config)], noSync) // the store's copy is what lasts
+	id, err := r.packTo(ctx, d.git, at, filepath.Join(d.folder, "pack"), commit, held)
+	if err == nil {
+		err = checkID(id)
+	}
 	if err != nil {
-		return err
-	}
-	id := strings.TrimSpace(string(name))
-	if err := checkID(id); err != nil {
 		return err
 	}
 	pack, err := plain(filepath.Join(d.folder, "pack-"+id+".pack"))
@@ -145,7 +152,6 @@ func (d *desk) bring(ctx context.Context, tree, message string, parents ...strin
 		return err
 	}
 	defer func() { _ = pack.Close() }()
-	r := d.tree.repo
 	_, _, err = r.git.call(ctx, r.ours(), pack, "index-pack", "--strict", "--stdin", fmt.Sprint("--max-input-size=", r.mostPack))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // git runs the git program. It knows no repository: each call says its [place].
@@ -166,6 +167,19 @@ func (g *git) call(ctx context.Context, at place, stdin io.Reader, args ...strin
 		err = g.point("after git " + verb)
 	}
 	return a.Stdout, string(a.Stderr), err
+}
+
+// oneAtATime has the points of git calls that overlap come one after another.
+func oneAtATime(fault func(string) error) func(string) error {
+	if fault == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	return func(point string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return fault(point)
+	}
 }
 
 func (g *git) point(name string) error {

@@ -8,26 +8,14 @@ import (
 	"unicode"
 )
 
-// hold makes the snapshot independent of what the user does to their index, branches
-// and objects: all of it that HEAD does not hold is packed into our store, and one ref
-// of theirs keeps HEAD. That ref stays where the first snapshot of the run put it, and
-// later ones are packed against the same commit.
-func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
+// hold keeps a snapshot for as long as the run lives. It depends on nothing that the user
+// does to their index, branches and objects: all of it that their HEAD did not hold is in a
+// pack of ours, and one ref of theirs keeps that commit.
+func (r *Repo) hold(ctx context.Context, commit string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.copy == nil { // else it is in a pack already, without the snapshot that the copy was made of
-		if err := r.holdHeadLocked(ctx, s.Head); err != nil {
-			return err
-		}
-		if err := r.pack(ctx, s.Commit, r.head); err != nil {
-			return err
-		}
-		if _, err := r.git.run(ctx, r.ours(), nil, "prune-packed", "-q"); err != nil {
-			return err
-		}
-	}
 	r.bases++
-	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), s.Commit)
+	_, err := r.git.run(ctx, r.ours(), nil, "update-ref", r.id.ref(fmt.Sprintf("base/%d", r.bases)), commit)
 	return err
 }
 
@@ -35,35 +23,52 @@ func (r *Repo) hold(ctx context.Context, t *Tree, s Snapshot) error {
 // found in the user's object store it did not write to ours, and the user may delete it.
 // The others are held already: by a pack of ours, or by the run's ref on the user's HEAD.
 func (r *Repo) pack(ctx context.Context, commit string, without ...string) error {
+	_, err := r.packTo(ctx, r.git, r.ours(), r.packs(), commit, without...)
+	return err
+}
+
+// packs is what the names of the packs in our store begin with.
+func (r *Repo) packs() string { return filepath.Join(r.objects(), "pack", "pack") }
+
+// noSync is configuration for calls whose files need not outlive a crash.
+const noSync = "core.fsync=none"
+
+// packTo is pack by a git at some place, to files whose names begin with a path. It gives
+// what they are called.
+func (r *Repo) packTo(ctx context.Context, g *git, at place, to, commit string, without ...string) (string, error) {
 	revs := commit + "\n"
 	for _, id := range without {
 		if id != "" {
 			revs += "^" + id + "\n"
 		}
 	}
-	_, err := r.git.run(ctx, r.ours(), []byte(revs), "pack-objects", "-q", "--revs", filepath.Join(r.objects(), "pack", "pack"))
-	return err
+	out, err := g.run(ctx, at, []byte(revs), "pack-objects", "-q", "--revs", to)
+	return strings.TrimSpace(string(out)), err
 }
 
-// holdHeadLocked puts the run's ref on the commit the user is on, once.
-func (r *Repo) holdHeadLocked(ctx context.Context, head string) error {
+// holdHead puts the run's ref on the commit the user is on, once, and gives the commit it
+// is on: it stays where the first snapshot of the run put it, and later ones are packed
+// against the same commit. "" if there is none, or the user's repository cannot be written.
+func (r *Repo) holdHead(ctx context.Context, head string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.head != "" || head == "" || r.store != r.stores()[0] {
-		return nil
+		return r.head, nil
 	}
 	ref := r.id.ref("head")
 	old, err := r.git.line(ctx, r.tree.at, "rev-parse", "-q", "--verify", ref)
 	if err == nil { // from an earlier life of this run
 		r.head = old
-		return nil
+		return old, nil
 	}
 	if exitOf(err) != 1 {
-		return err
+		return "", err
 	}
 	_, err = r.git.run(ctx, r.tree.at.durable(), nil, "update-ref", ref, head)
 	if err == nil {
 		r.head = head
 	}
-	return err
+	return r.head, err
 }
 
 // shellQuote writes a word for a shell, bare where that is the same.

@@ -10,6 +10,8 @@ import (
 // Merge merges a change three-way onto a commit, in memory. Onto is the change's base,
 // or what an earlier Merge made of it; both are of this run. The same input gives the same
 // commit. What does not merge is a [ConflictError].
+//
+// It lasts as long as the run: after a crash the change that was merged is still there.
 func (r *Repo) Merge(ctx context.Context, onto string, ch Change) (string, error) {
 	if ch.Empty {
 		return onto, nil
@@ -26,7 +28,11 @@ func (r *Repo) Merge(ctx context.Context, onto string, ch Change) (string, error
 	if err != nil {
 		return "", fmt.Errorf("merge: %w", err)
 	}
-	if err := r.pack(ctx, id, onto, ch.Commit); err != nil {
+	// Before 2.44 git takes a tree that is missing for an empty one, and what a merge makes
+	// may have been in the user's store only. It need not outlive a crash.
+	at := r.ours()
+	at.config = []string{noSync}
+	if _, err := r.packTo(ctx, r.git, at, r.packs(), id, onto, ch.Commit); err != nil {
 		return "", fmt.Errorf("merge: %w", err)
 	}
 	return id, nil

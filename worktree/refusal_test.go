@@ -20,7 +20,7 @@ func TestFullDiskIsAnError(t *testing.T) {
 	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
 	// What is no text does not get smaller in an object.
 	var large strings.Builder
-	for i := range uint64(1 << 18) {
+	for i := range uint64(1 << 20) {
 		x := i * 0x9e3779b97f4a7c15
 		x ^= x >> 29
 		x *= 0xbf58476d1ce4e5b9
@@ -32,9 +32,9 @@ func TestFullDiskIsAnError(t *testing.T) {
 	}
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
-	var old syscall.Rlimit
+	var old syscall.Rlimit // it counts for the log of this test, too
 	l.check(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
-	l.check(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 20, Max: old.Max}))
+	l.check(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 6 << 20, Max: old.Max}))
 	ch, collectErr := c.Collect(t.Context(), "work\n")
 	s, snapshotErr := r.Tree().Snapshot(t.Context())
 	l.check(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))

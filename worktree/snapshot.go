@@ -88,7 +88,13 @@ func (t *Tree) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Head != "" {
 		parents = []string{s.Head}
 	}
-	f, err := t.freeze(ctx, rules{}, "snapshot\n", parents...)
+	held := s.Head // of a copy: the snapshot it was made of
+	if t.copy == nil {
+		if held, err = t.repo.holdHead(ctx, s.Head); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	f, err := t.freeze(ctx, rules{}, "snapshot\n", held, parents...)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -97,7 +103,7 @@ func (t *Tree) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Uncommitted, err = t.repo.count(ctx, s.Head, s.Commit); err != nil {
 		return Snapshot{}, err
 	}
-	return s, t.repo.hold(ctx, t, s)
+	return s, t.repo.hold(ctx, s.Commit)
 }
 
 // head is the commit HEAD names, "" before the first one.
@@ -119,10 +125,9 @@ type frozen struct {
 	commit string
 }
 
-// freeze commits the tree as it is now, without any ref. Of a copy all that the commit
-// has and its parents do not have is in a pack of ours then. Whoever calls it closes the
-// desk of what it returns.
-func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...string) (_ *frozen, err error) {
+// freeze commits the tree as it is now, without any ref; held is as in [desk.commit]. The
+// caller closes the desk of what it returns.
+func (t *Tree) freeze(ctx context.Context, r rules, message, held string, parents ...string) (_ *frozen, err error) {
 	d, err := t.desk(ctx)
 	if err != nil {
 		return nil, err
@@ -136,12 +141,7 @@ func (t *Tree) freeze(ctx context.Context, r rules, message string, parents ...s
 	if err != nil {
 		return nil, err
 	}
-	if t.copy != nil {
-		if err := d.bring(ctx, tree, message, parents...); err != nil {
-			return nil, fmt.Errorf("take over what is new: %w", err)
-		}
-	}
-	id, err := t.repo.commit(ctx, tree, message, parents...)
+	id, err := d.commit(ctx, tree, message, held, parents...)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,9 @@ func (r *Repo) commitBy(ctx context.Context, g *git, at place, tree, message str
 		return "", err
 	}
 	id := strings.TrimSpace(string(out))
-	r.dates.Store(id, date)
+	if g == r.git { // else a box may have answered with any commit
+		r.dates.Store(id, date)
+	}
 	return id, nil
 }
 

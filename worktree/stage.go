@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Left is a file that was not taken, and why. Path is relative to the root of the
@@ -77,18 +79,14 @@ func (d *desk) stage(ctx context.Context, r rules) (*staging, string, error) {
 	if err := s.flags(ctx); err != nil {
 		return nil, "", err
 	}
-	gone, files, err := s.changed(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	fresh, err := s.untracked(ctx)
+	gone, files, err := s.compare(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	if err := s.update(ctx, gone, "--force-remove"); err != nil {
 		return nil, "", err
 	}
-	if err := s.add(ctx, append(files, fresh...)); err != nil {
+	if err := s.add(ctx, files); err != nil {
 		return nil, "", err
 	}
 	slices.SortFunc(s.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
@@ -161,16 +159,26 @@ func (s *staging) find(name string) whereabouts {
 	return above
 }
 
-// changed lists what git knows and finds different: removed, and there.
-func (s *staging) changed(ctx context.Context) (gone, files []string, err error) {
-	out, err := s.git.run(ctx, s.at, nil, "diff-files", "-z", "--name-status", "--no-renames",
-		"--ignore-submodules="+s.tree.submodules)
-	if err != nil {
+// compare lists what differs from the index: files that are gone, and files to add. Git
+// walks the tree twice for that, at the same time.
+func (s *staging) compare(ctx context.Context) (gone, files []string, err error) {
+	var known, others []byte
+	var warnings string
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		known, err = s.git.run(gctx, s.at, nil, "diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules="+s.tree.submodules)
+		return err
+	})
+	g.Go(func() (err error) {
+		others, warnings, err = s.git.both(gctx, s.at, nil, "ls-files", "-z", "--others", "--exclude-standard")
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, nil, err
 	}
-	for pair := range slices.Chunk(fields(out), 2) {
+	for pair := range slices.Chunk(fields(known), 2) {
 		if len(pair) < 2 {
-			return nil, nil, fmt.Errorf("git diff-files: odd answer %q", out)
+			return nil, nil, fmt.Errorf("git diff-files: odd answer %q", known)
 		}
 		switch {
 		case pair[0] == "D":
@@ -179,21 +187,16 @@ func (s *staging) changed(ctx context.Context) (gone, files []string, err error)
 			files = append(files, pair[1])
 		}
 	}
-	return gone, files, nil
+	return gone, append(files, s.untracked(others, warnings)...), nil
 }
 
-// untracked lists new files that are not ignored.
-func (s *staging) untracked(ctx context.Context) ([]string, error) {
-	out, warnings, err := s.git.both(ctx, s.at, nil, "ls-files", "-z", "--others", "--exclude-standard")
-	if err != nil {
-		return nil, err
-	}
+// untracked lists new files that are not ignored, as git told.
+func (s *staging) untracked(out []byte, warnings string) (files []string) {
 	for line := range strings.Lines(warnings) {
 		if name, ok := strings.CutPrefix(line, "warning: could not open directory '"); ok {
 			s.left = append(s.left, Left{strings.TrimSuffix(name[:strings.LastIndex(name, "'")+1], "/'"), LeftUnreadable})
 		}
 	}
-	var files []string
 	for _, name := range fields(out) {
 		switch folder, nested := strings.CutSuffix(name, "/"); {
 		case ours(name):
@@ -204,7 +207,7 @@ func (s *staging) untracked(ctx context.Context) ([]string, error) {
 			files = append(files, name)
 		}
 	}
-	return files, nil
+	return files
 }
 
 // takes reports whether the file goes into the index; it notes the reason if not.

@@ -55,7 +55,7 @@ type Options struct {
 
 	// Fault is a seam for tests: it is called before and after each git call and each
 	// file replacement, with the name of that point, and its error ends the operation
-	// there. Nil in production.
+	// there. It is called for one point at a time. Nil in production.
 	Fault func(point string) error
 }
 
@@ -139,7 +139,7 @@ func open(ctx context.Context, dir string, o Options, limit time.Duration) (*Rep
 	if err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
-	if r.git, err = findGit(ctx, o.Fault); err != nil {
+	if r.git, err = findGit(ctx, oneAtATime(o.Fault)); err != nil {
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)
 	}
 	if err := r.locate(ctx, dir); err != nil {
