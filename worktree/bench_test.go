@@ -49,14 +49,23 @@ func BenchmarkWriters(b *testing.B) {
 func benchWay(b *testing.B, root, cache, way string) {
 	ctx := b.Context()
 	for b.Loop() {
+		calls := 0 // of git
+		count := func(point string) error {
+			if strings.HasPrefix(point, "before git ") {
+				calls++
+			}
+			return nil
+		}
 		// A box is not opened: that it costs the same whatever the tree is measured there.
-		r, err := worktree.Open(ctx, root, worktree.Options{Cache: cache, Backend: way, Layers: func(context.Context) error { return nil }})
+		r, err := worktree.Open(ctx, root, worktree.Options{Cache: cache, Backend: way, Layers: func(context.Context) error { return nil }, Fault: count})
 		check(b, err)
 		lap := time.Now()
 		took := func(what string, each int) {
 			b.ReportMetric(float64(time.Since(lap).Microseconds())/1000/float64(each), what)
-			lap = time.Now()
+			b.ReportMetric(float64(calls)/float64(each), strings.Replace(what, "-ms", "-gits", 1))
+			calls, lap = 0, time.Now()
 		}
+		calls = 0
 		_, err = r.Tree().Snapshot(ctx)
 		check(b, err)
 		took("first-snapshot-ms", 1)

@@ -57,6 +57,21 @@ func ordinary(t *testing.T) bool {
 	return true
 }
 
+// alone runs the test in a process of its own. It reports whether it did.
+func alone(t *testing.T) bool {
+	t.Helper()
+	const mark = "SKEIN_TEST_ALONE"
+	if os.Getenv(mark) != "" {
+		return false
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), mark+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("in a process of its own: %v\n%s", err, out)
+	}
+	return true
+}
+
 // A lab is a repository of its own for one test, with nobody's configuration.
 type lab struct {
 	*testing.T
