@@ -37,6 +37,7 @@ type Options struct {
 
 	NoSandbox   bool                                      // run commands without a box (--sandbox off)
 	AllowNet    bool                                      // commands in boxes have the host's network (--allow-net)
+	Readable    []string                                  // what boxes show of the host besides (--readable); see [sandbox.Policy]
 	Probe       func(ctx context.Context, net bool) error // finds out whether boxes hold here; nil: [sandbox.Probe]
 	Init        string                                    // program that serves as a box's init; see [sandbox.Policy]
 	Environ     []string                                  // the user's environment, from which boxes get the harmless part

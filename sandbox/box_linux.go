@@ -65,12 +65,15 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	}
 	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}, guests: map[string]*Guest{}}
 	ready := b.expect(0)
-	if err := b.start(ctx, p.Init); err != nil {
+	closed := b.plan.closed()
+	err = b.start(ctx, p.Init)
+	b.plan.finish(<-closed)
+	if err != nil {
 		return nil, &noBox{refusedBy(err)}
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err = b.send(plan.spec); err == nil {
+	if err = b.send(b.plan.spec); err == nil {
 		err = b.built(limited, ready)
 	}
 	if err == nil {

@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"skein/sandbox/boxinit"
 )
 
-// toolsOfHome are shown of the user's home folder, besides what PATH and the variables of
-// toolchains name below it, and caches.
+// toolsOfHome are shown of the user's home folder, besides caches and what PATH and the
+// variables of toolchains name, there or elsewhere.
 var toolsOfHome = []string{
 	"bin", ".local/bin", ".local/lib", ".local/share/uv", ".local/share/mise", ".local/share/pipx", ".local/pipx", ".local/share/pnpm", ".local/share/fnm",
 	"go/bin", "go/pkg", "sdk", ".cargo/bin", ".rustup", ".nvm", ".fnm", ".nodenv", ".volta", ".deno/bin", ".bun/bin", ".bun/install/global",
@@ -21,121 +19,61 @@ var toolsOfHome = []string{
 
 // foldersOfTools are variables that name folders of toolchains.
 var foldersOfTools = []string{
-	"GOROOT", "GOMODCACHE", "RUSTUP_HOME", "JAVA_HOME", "M2_HOME", "MAVEN_HOME", "ANDROID_HOME", "KOTLIN_HOME", "NVM_DIR", "VOLTA_HOME", "PNPM_HOME",
+	"GOROOT", "GOMODCACHE", "RUSTUP_HOME", "JAVA_HOME", "M2_HOME", "MAVEN_HOME", "GRADLE_HOME", "ANDROID_HOME", "KOTLIN_HOME", "NVM_DIR", "VOLTA_HOME", "PNPM_HOME",
 	"PYENV_ROOT", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "RBENV_ROOT", "GEM_HOME", "DOTNET_ROOT", "ASDF_DIR", "ASDF_DATA_DIR", "SDKMAN_DIR",
 }
 
+// pathsOfTools are variables that list folders in which toolchains look.
+var pathsOfTools = []string{"LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "PYTHONPATH", "NODE_PATH", "PERL5LIB", "GEM_PATH"}
+
 // besideBin is what programs of a folder bin find beside it.
-var besideBin = []string{"lib", "lib64", "libexec", "share", "include"}
-
-// homes hides the folders of all users and shows of this user's what toolchains need. Of
-// files below a home nothing is seen but what is named: what a list of secrets forgets, other
-// projects and other users' files are gone. A workspace that is or holds the home shows it.
-func homes(p Policy, view string) (mounts []boxinit.Mount, links []boxinit.Link) {
-	var covered []string
-	for _, home := range append(homesOf(p.Env), "/home") {
-		if coverable(p, view, home) && !slices.Contains(covered, home) {
-			covered = append(covered, home)
-			mounts = append(mounts, boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(home)})
-		}
-	}
-	shown := map[string]bool{}
-	for _, path := range tools(p) {
-		source, err := filepath.EvalSymlinks(path)
-		below := func(root string) bool { return path != root && within(path, root) }
-		// A name that leads to a home shows more than tools.
-		broad := func(root string) bool { return within(root, source) }
-		if err != nil || shown[path] || within(path, view) || !slices.ContainsFunc(covered, below) || slices.ContainsFunc(covered, broad) {
-			continue
-		}
-		shown[path] = true
-		mounts = append(mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(path)})
-	}
-	for _, home := range userHomes(p.Env) {
-		home = filepath.Clean(home)
-		if found, err := filepath.EvalSymlinks(home); err == nil && found != home && slices.Contains(covered, filepath.Dir(home)) && !shown[home] {
-			shown[home] = true
-			links = append(links, boxinit.Link{Path: boxinit.Raw(home), Target: boxinit.Raw(found)})
-		}
-	}
-	return mounts, links
-}
-
-// homesOf lists the homes of the user, without symbolic links.
-func homesOf(env []string) (list []string) {
-	for _, home := range userHomes(env) {
-		if found, err := filepath.EvalSymlinks(home); err == nil && filepath.IsAbs(found) {
-			list = append(list, found)
-		}
-	}
-	return list
-}
-
-// coverable reports whether a home can be hidden: it is no part of the system, nor of what
-// the box has of its own or shows by name.
-func coverable(p Policy, view, home string) bool {
-	info, err := os.Lstat(home)
-	if err != nil || !info.IsDir() || within(home, view) {
-		return false
-	}
-	for _, m := range p.ReadOnly {
-		at := m.Path
-		if at == "" {
-			at = m.Host
-		}
-		if within(home, actual(at)) {
-			return false
-		}
-	}
-	top, rest, _ := strings.Cut(home[1:], "/")
-	switch top {
-	case "", "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "nix", "proc", "run", "sbin", "sys", "tmp", "usr":
-		return false
-	case "mnt", "opt", "srv", "var":
-		return rest != ""
-	}
-	return true
-}
+var besideBin = []string{"lib", "lib64", "libexec", "share", "include", "pyvenv.cfg"}
 
 // tools lists what toolchains may need, existing or not.
 func tools(p Policy) (list []string) {
-	for _, home := range homesOf(p.Env) {
+	homes := homesOf(p.Env)
+	for _, home := range homes {
 		for _, name := range toolsOfHome {
 			list = append(list, filepath.Join(home, name))
 		}
 	}
 	add := func(path string) {
 		if filepath.IsAbs(path) {
-			// The folder's own name may be a link, which is how programs know it.
-			list = append(list, filepath.Join(actual(filepath.Dir(path)), filepath.Base(path)))
+			list = append(list, filepath.Clean(path))
 		}
 	}
 	for _, name := range foldersOfTools {
 		add(lookup(p.Env, name))
+	}
+	for _, name := range pathsOfTools {
+		for _, dir := range filepath.SplitList(lookup(p.Env, name)) {
+			add(dir)
+		}
 	}
 	for _, dir := range filepath.SplitList(lookup(p.Env, "GOPATH")) {
 		add(filepath.Join(dir, "bin"))
 		add(filepath.Join(dir, "pkg"))
 	}
 	add(modules(p.Env))
-	// Beside these lies what programs of every kind keep; their tools are in toolsOfHome.
-	var own []string
-	for _, home := range homesOf(p.Env) {
-		own = append(own, actual(home), actual(filepath.Join(home, ".local")))
+	// Beside these lies what programs of every kind keep, and people.
+	own := append(slices.Clone(homes), gathering...)
+	for _, home := range homes {
+		own = append(own, actual(filepath.Join(home, ".local"))) // its tools are in toolsOfHome
 	}
 	for _, dir := range filepath.SplitList(lookup(p.Env, "PATH")) {
 		add(dir)
-		if parent := filepath.Dir(dir); filepath.Base(dir) == "bin" && !slices.Contains(own, actual(parent)) {
-			for _, name := range besideBin {
-				add(filepath.Join(parent, name))
-			}
-			if _, err := os.Stat(filepath.Join(parent, "pkg", "tool")); err == nil {
-				add(parent) // Go itself
-			}
+		parent := actual(filepath.Dir(dir))
+		if filepath.Base(dir) != "bin" || slices.Contains(own, parent) || within(p.View, parent) || within(p.Workspace, parent) {
+			continue
+		}
+		for _, name := range besideBin {
+			add(filepath.Join(filepath.Dir(dir), name))
+		}
+		if _, err := os.Stat(filepath.Join(parent, "pkg", "tool")); err == nil {
+			add(filepath.Dir(dir)) // Go itself
 		}
 	}
-	list = append(list, "/home/linuxbrew/.linuxbrew")
-	return append(list, gitDirs(p)...)
+	return append(list, "/home/linuxbrew/.linuxbrew")
 }
 
 // gitDirs lists where the git directory of a linked worktree or a submodule is. What the

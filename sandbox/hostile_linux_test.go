@@ -87,8 +87,8 @@ func (w *world) vars() []string {
 		`BASH_FUNC_try%%=() { `+helper+`=try "`+w.program+`" "$@"; }`)
 }
 
-// shownFolder makes a folder that boxes show: what lies in /tmp would not be there at all,
-// and that it is out of reach would prove little.
+// shownFolder makes a folder that boxes can show in place: on what is shown in /tmp lies
+// their own.
 func shownFolder(t *testing.T) string {
 	t.Helper()
 	for _, place := range []string{os.Getenv(placeForNobody), "/srv", "/opt", "/var/lib", os.Getenv("HOME")} {
@@ -107,11 +107,14 @@ func shownFolder(t *testing.T) string {
 	return ""
 }
 
-// boxes opens one of each kind on the world: for a reader, a writer and, when this is root,
+// boxes opens one of each kind on the world, which shows what is to be protected of it: for a reader, a writer and, when this is root,
 // a writer in somebody else's tree.
 func (w *world) boxes(t *testing.T) map[string]*sandbox.Box {
 	t.Helper()
-	p := sandbox.Policy{Workspace: w.work(), Hidden: []string{".skein"}, Git: [2]string{"w", "w@example.org"}}
+	p := sandbox.Policy{
+		Workspace: w.work(), Hidden: []string{".skein"}, Git: [2]string{"w", "w@example.org"},
+		Readable: []string{filepath.Join(w.root, "out"), filepath.Join(w.root, "home"), w.program},
+	}
 	boxes := map[string]*sandbox.Box{"reader": open(t, p)}
 	p.Writable = true
 	boxes["writer"] = open(t, p)

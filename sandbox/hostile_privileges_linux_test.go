@@ -16,7 +16,7 @@ func TestHostilePrivileges(t *testing.T) {
 		{name: "network namespace", script: "try unshare 0x40000000", root: caps},
 		{name: "process namespace by clone", script: "try clone 0x20000000", root: caps},
 		{name: "file system of one's own", script: as + "mount -t tmpfs none /mnt"},
-		{name: "mount", script: "mount -t tmpfs none /mnt", control: as + "mount -t tmpfs none /mnt"},
+		{name: "mount", script: "mount -t tmpfs none /opt", control: as + "mount -t tmpfs none /opt"},
 		{name: "mount by call", script: "try mount", control: as + `bash -c "try mount"`},
 		{name: "mount by the newer call", script: "try filesystem", control: as + `bash -c "try filesystem"`},
 		{name: "mount, cloned", script: "try tree $OUT", control: as + `bash -c "try tree $OUT"`},

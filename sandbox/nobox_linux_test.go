@@ -36,7 +36,7 @@ func TestOpenRefusesWhatItsUserCannotEnter(t *testing.T) {
 	}
 	const other = 65534
 	// Where the box shows the folders above a workspace as they are.
-	above, err := os.MkdirTemp("/opt", "skein-test-")
+	above, err := os.MkdirTemp("/usr/local", "skein-test-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ type plan struct {
 	spec boxinit.Spec
 	view string
 	env  []string
+	out  outlook
+	gone []string // hidden, by the policy and the built-in list
 	guard
 	output int64 // most bytes that a command prints; 0 = no limit
 }
@@ -57,19 +59,43 @@ func planFor(p Policy) (plan, error) {
 		resolvConf("/etc/resolv.conf", add)
 	}
 	caches := cached(p, room, add)
-	if err := hide(p, view, &spec); err != nil {
+	gone, err := hide(p, view, &spec)
+	if err != nil {
 		return none, err
 	}
 	// First: what is hidden or shown by name stands on top of them.
-	covers, links := homes(p, view)
-	spec.Mounts, spec.Links = append(covers, spec.Mounts...), append(spec.Links, links...)
+	out := outlookOf(p, view)
+	spec.Mounts, spec.Links = append(out.mounts, spec.Mounts...), append(spec.Links, out.links...)
 	guard, err := guardFor(p, view, &spec)
 	if err != nil {
 		return none, err
 	}
-	slices.SortStableFunc(spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
-	return plan{spec: spec, view: view, env: environment(p, caches), guard: guard, output: most.Output}, nil
+	return plan{spec: spec, view: view, env: environment(p, caches), out: out, gone: gone, guard: guard, output: most.Output}, nil
+}
+
+// closed finds what only root may read, if commands are root, beside whatever the caller does
+// meanwhile; he must wait for it.
+func (pl *plan) closed() <-chan []string {
+	found := make(chan []string, 1)
+	if pl.spec.UID != 0 {
+		found <- nil
+		return found
+	}
+	go func() { found <- onlyRoots(rootsTrees, pl.out.told, mostOfSystem) }() // he who receives waits
+	return found
+}
+
+// finish adds what was found to be closed, and puts the mounts in order.
+func (pl *plan) finish(closed []string) {
+	for _, path := range closed {
+		if at := nearest(pl.spec.Mounts, path); at >= 0 && slices.Contains(pl.out.shown, string(pl.spec.Mounts[at].Target)) {
+			pl.spec.Mounts = append(pl.spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
+			pl.gone = append(pl.gone, path)
+		}
+	}
+	pl.out.veil(&pl.spec, pl.gone)
+	slices.SortStableFunc(pl.spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
 }
 
 // workspace shows the files.
@@ -256,8 +282,8 @@ func scratch(p Policy, r room, add func(boxinit.Mount)) error {
 }
 
 // hide adds what must not be seen. What the policy shows by name is shown even where the
-// built-in list hides what is around it.
-func hide(p Policy, view string, spec *boxinit.Spec) error {
+// built-in list hides what is around it. The list is of what is hidden besides sockets.
+func hide(p Policy, view string, spec *boxinit.Spec) (gone []string, err error) {
 	shown := map[string]bool{}
 	for _, m := range spec.Mounts {
 		shown[string(m.Target)] = true
@@ -272,9 +298,14 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 	for _, path := range secrets(p.Env) {
 		if !shown[path] && path != "/" {
 			add(path)
+			gone = append(gone, path)
 		}
 	}
-	for _, path := range sockets(p, view) {
+	found, err := sockets(socketTable, p, view)
+	if err != nil {
+		return nil, &noBox{err}
+	}
+	for _, path := range found {
 		if !shown[path] {
 			add(path)
 		}
@@ -284,22 +315,23 @@ func hide(p Policy, view string, spec *boxinit.Spec) error {
 		if rel, ok := p.below(path); ok {
 			host := filepath.Join(p.Workspace, rel)
 			if _, err := fixed(host); err != nil && p.Writable && p.Layers == nil {
-				return err
+				return nil, err
 			}
 			if targets = []string{filepath.Join(view, rel)}; !within(host, view) {
 				targets = append(targets, host) // the same file where the host has it
 			}
 		} else if !filepath.IsAbs(path) {
-			return &policyError{fmt.Errorf("hidden path %s leaves the workspace", path), "name it by its absolute path"}
+			return nil, &policyError{fmt.Errorf("hidden path %s leaves the workspace", path), "name it by its absolute path"}
 		}
 		for _, target := range targets {
 			if target == "/" || target == view || shown[target] && !within(target, view) {
-				return &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
+				return nil, &policyError{fmt.Errorf("hidden path %s covers what the box needs", path), "hide less"}
 			}
 			add(target)
+			gone = append(gone, target)
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // environment is what commands see: the policy's, where caches are, and what the box itself

@@ -12,10 +12,11 @@ import (
 
 // A Policy says what a box may reach. There is no default: an empty Workspace is refused.
 //
-// The file system of the host is visible read-only at its own paths, save what is hidden:
-// homes, of which toolchains and what the policy names are left, a built-in list of places
-// that hold secrets or sockets, the sockets by path that exist when the box is opened, and
-// Hidden.
+// A box shows, read-only and at their own paths, the host's system folders (a built-in list: /usr,
+// /etc, /opt, some of /var …), toolchains that PATH, the variables of toolchains or a second
+// list name, in homes and elsewhere, and what the policy names: nothing else of the host is
+// there. Hidden in them are places of secrets, the sockets by path that exist when the box is
+// opened, what only root may read if commands are root, and Hidden.
 type Policy struct {
 	// Workspace is the host folder with the files.
 	Workspace string
@@ -35,6 +36,10 @@ type Policy struct {
 	GitDir string
 	// ReadOnly lists what else must be visible, such as object stores.
 	ReadOnly []Mount
+	// Readable lists files and folders of the host that are shown besides, at their own paths.
+	// Neither what holds homes nor a place of secrets can be: Open refuses them. What no box
+	// shows stays hidden in them.
+	Readable []string
 	// Hidden lists paths hidden besides the built-in ones, in any order; relative ones are
 	// below the workspace. What does not exist is ignored. What the policy shows by name is
 	// shown even below a hidden folder.
@@ -98,6 +103,9 @@ func (p Policy) checked() (Policy, error) {
 		if p.Layers, err = p.Layers.checked(); err != nil {
 			return p, err
 		}
+	}
+	if p.Readable, err = CheckReadable(p.Readable, p.Env); err != nil {
+		return p, err
 	}
 	p.Scopes, err = p.checkScopes()
 	return p, err

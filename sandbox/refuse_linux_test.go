@@ -18,6 +18,8 @@ func TestOpenRefuses(t *testing.T) {
 	link(t, dir, filepath.Join(linked, "soft"))
 	write(t, filepath.Join(dir, "file"), "")
 	state := t.TempDir()
+	user := filepath.Join(t.TempDir(), "user")
+	write(t, filepath.Join(user, ".ssh/config"), "")
 	link(t, dir, filepath.Join(state, ".skein"))
 	for _, row := range []struct {
 		policy sandbox.Policy
@@ -41,6 +43,15 @@ func TestOpenRefuses(t *testing.T) {
 		{sandbox.Policy{Workspace: dir, Hidden: []string{"../x"}}, "leaves the workspace"},
 		{sandbox.Policy{Workspace: dir, Hidden: []string{"."}}, "covers"},
 		{sandbox.Policy{Workspace: dir, ReadOnly: []sandbox.Mount{{Host: dir, Path: filepath.Dir(dir)}}}, "cover the workspace"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{"/"}}, "everything"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{"/home"}}, "homes"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{""}}, "empty"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{"/tmp"}}, "its own"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{"/proc/self"}}, "its own"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{"/dev/null"}}, "neither"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{dir + "/absent"}}, "no such file"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{filepath.Join(user, ".ssh/config")}, Env: []string{"HOME=" + user}}, "secrets"},
+		{sandbox.Policy{Workspace: dir, Readable: []string{filepath.Dir(user)}, Env: []string{"HOME=" + user}}, "homes"},
 		{sandbox.Policy{Workspace: dir, GitDir: dir + "/absent"}, "no such file"},
 		{sandbox.Policy{Workspace: linked, Writable: true}, "symbolic link"},
 		{sandbox.Policy{Workspace: state, Writable: true, Hidden: []string{".skein"}}, "symbolic link"},

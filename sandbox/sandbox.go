@@ -21,7 +21,10 @@
 // folders, or in node_modules, are neither found nor closed. A socket that a program of the
 // host binds once the box is open, that it bound by a relative path, or that belongs to
 // another network namespace, as of a container, can be connected to where the box shows it,
-// until Landlock holds that ([Held], version 9).
+// until Landlock holds that ([Held], version 9). A hidden name of the workspace or of
+// [Policy.ReadOnly] that appears or is replaced once the box is open is seen there; so is, by
+// commands that are root, what only root may read and is made then. Where the kernel makes no
+// overlay that is so of every hidden file.
 //
 // Non-goals: virtual machines; containers with a root file system of their own.
 package sandbox

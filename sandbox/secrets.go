@@ -20,12 +20,13 @@ var secretsOfHome = []string{
 	".config/opera", ".config/vivaldi", "snap/firefox", "snap/chromium", ".var/app",
 }
 
-// secretsOfSystem are patterns. To a user who is root on the host, file modes hide nothing.
+// secretsOfSystem lie in what boxes show of the system. To a user who is root on the host, file
+// modes hide nothing.
 var secretsOfSystem = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
-	"/etc/ssh/ssh_host_*_key", "/etc/ssl/private", "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes",
-	"/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/sss", "/var/spool", "/var/tmp", "/var/run", "/boot", "/sys/kernel/debug",
-	"/sys/kernel/tracing", "/sys/firmware", "/sys/fs/bpf",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_dsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key",
+	"/etc/ssl/private", "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes",
+	"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/firmware", "/sys/fs/bpf",
 }
 
 // socketVariables name sockets and files of agents in the environment of this process.
@@ -36,8 +37,11 @@ var socketVariables = []string{"SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DOCKER_HOST",
 // What the policy says of the user's home is not trusted alone: a policy that forgot it
 // would show the keys. Hence this process's own environment and the user database count too.
 func userHomes(env []string) []string {
-	homes := []string{lookup(env, "HOME"), os.Getenv("HOME")}
-	if u, err := user.Current(); err == nil {
+	homes := []string{lookup(env, "HOME")}
+	if home := os.Getenv("HOME"); !slices.Contains(homes, home) {
+		homes = append(homes, home)
+	}
+	if u, err := user.Current(); err == nil && !slices.Contains(homes, u.HomeDir) {
 		homes = append(homes, u.HomeDir)
 	}
 	return homes
@@ -55,10 +59,7 @@ func secrets(env []string) []string {
 			list = append(list, filepath.Join(home, name))
 		}
 	}
-	for _, pattern := range secretsOfSystem {
-		found, _ := filepath.Glob(pattern) // the patterns are well formed
-		list = append(list, found...)
-	}
+	list = append(list, secretsOfSystem...)
 	for _, name := range socketVariables {
 		list = append(list, socketPlaces(os.Getenv(name), homes)...)
 	}
@@ -90,4 +91,14 @@ func socketPlaces(value string, homes []string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// homesOf lists the homes of the user, without symbolic links.
+func homesOf(env []string) (list []string) {
+	for _, home := range userHomes(env) {
+		if found, err := filepath.EvalSymlinks(home); err == nil && filepath.IsAbs(found) && !slices.Contains(list, found) {
+			list = append(list, found)
+		}
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,13 +10,16 @@ import (
 	"skein/sandbox/boxinit"
 )
 
-// sockets lists where in the box the sockets of this machine's programs would be seen. To
+// socketTable lists all sockets by path of this network namespace.
+const socketTable = "/proc/net/unix"
+
+// sockets lists, from a table of the kernel's, where in the box the sockets of this machine's programs would be seen. To
 // connect to one asks for no right to write to a read-only mount, so each is hidden. Those
 // that are bound later are held by Landlock only, see [Held].
-func sockets(p Policy, view string) (paths []string) {
-	text, err := os.ReadFile("/proc/net/unix")
+func sockets(table string, p Policy, view string) (paths []string, err error) {
+	text, err := os.ReadFile(table)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("list the sockets to be hidden: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		// Num RefCount Protocol Flags Type St Inode Path, and the path may hold spaces.
@@ -28,7 +32,7 @@ func sockets(p Policy, view string) (paths []string) {
 			paths = append(paths, seenAt(p, view, path)...)
 		}
 	}
-	return paths
+	return paths, nil
 }
 
 // seenAt lists where the box shows a path of the host.
@@ -36,6 +40,9 @@ func seenAt(p Policy, view, path string) (list []string) {
 	shown := p.ReadOnly
 	if p.Layers == nil { // below layers nobody answers
 		shown = append([]Mount{{Host: p.Workspace, Path: view}}, shown...)
+	}
+	for _, path := range p.Readable {
+		shown = append(shown[:len(shown):len(shown)], Mount{Host: path})
 	}
 	for _, m := range shown {
 		host, err := resolve(m.Host)
@@ -48,7 +55,7 @@ func seenAt(p Policy, view, path string) (list []string) {
 		}
 		list = append(list, filepath.Join(at, strings.TrimPrefix(path, host)))
 	}
-	for _, own := range []string{"/tmp", "/run", "/dev", "/proc", boxinit.Home} {
+	for _, own := range append(ofBox, boxinit.Home) {
 		if within(path, own) {
 			return list // the box has its own
 		}

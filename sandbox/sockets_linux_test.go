@@ -8,6 +8,17 @@ import (
 	"skein/sandbox/boxinit"
 )
 
+// Sockets that cannot be listed cannot be hidden: then there is no box.
+func TestSocketsUnknown(t *testing.T) {
+	p := Policy{Workspace: t.TempDir()}
+	if list, err := sockets(filepath.Join(p.Workspace, "absent"), p, p.Workspace); err == nil {
+		t.Errorf("sockets of no table = %q, want an error", list)
+	}
+	if _, err := sockets(socketTable, p, p.Workspace); err != nil {
+		t.Errorf("control: sockets = %v, want no error", err)
+	}
+}
+
 // Where names are looked up is often told by a link into /run, which a box has for itself.
 func TestResolvConf(t *testing.T) {
 	dir, err := os.MkdirTemp("/run", "skein-test-")

@@ -17,15 +17,17 @@ type builder struct {
 	binds map[int]int    // index in spec.Mounts → its tree, still attached nowhere
 	piles map[int]layers // index in spec.Mounts → what its tree is going to be made of
 	null  int            // the tree of /dev/null, shown where a file is hidden
+	procs int            // the file system of Kind Proc, 0 before it is made
 	seals []int          // mounts that turn read-only once all is in place
 }
 
 // build turns the mount namespace of this process into the box.
 //
 // Order matters. Trees that the box shows are taken first, while everything is still
-// where the host has it and writable, and overlays are made of them. Then the whole root becomes read-only, then the
-// taken trees and the box's own file systems are attached on top, and last those of them
-// turn read-only that were writable only to hold mount points.
+// where the host has it and writable, and overlays are made of them. Then the host's root is
+// left for an empty one, so that what nobody thought of is not there. The taken trees and the
+// box's own file systems are attached to it, and last those turn read-only that were writable
+// only to hold mount points.
 func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -37,8 +39,8 @@ func build(spec Spec) error {
 	if err := b.overlays(); err != nil {
 		return err
 	}
-	if err := restrict(unix.AT_FDCWD, "/", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
-		return fmt.Errorf("make / read-only: %w", err)
+	if err := b.leave(); err != nil {
+		return fmt.Errorf("leave the root of the host: %w", err)
 	}
 	for i, m := range spec.Mounts {
 		if err := b.attach(i, m); err != nil {
@@ -56,6 +58,28 @@ func build(spec Spec) error {
 	return os.Chdir("/")
 }
 
+// leave moves this process from the host's tree to an empty one and gives the host's back.
+func (b *builder) leave() error {
+	root, err := newFileSystem("tmpfs", "mode", "0755")
+	if err != nil {
+		return err
+	}
+	if err := moveTo(root, stage); err != nil {
+		return err
+	}
+	if err := os.Chdir(stage); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil { // the old one now covers the new one
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	b.seals = append(b.seals, root)
+	return os.Chdir("/")
+}
+
 // take clones the trees that the box shows, before any of them may be hidden.
 func (b *builder) take() (err error) {
 	if b.null, err = cloneTree(os.DevNull); err != nil {
@@ -68,7 +92,13 @@ func (b *builder) take() (err error) {
 			if !m.Writable {
 				attr |= unix.MOUNT_ATTR_RDONLY
 			}
-		case Overlay, Layers:
+		case Proc:
+			// Only where the host's can be seen does the kernel give another one.
+			if b.procs, err = newFileSystem("proc"); err != nil {
+				return err
+			}
+			continue
+		case Overlay, Layers, Veil:
 			if b.piles[i], err = takeLayers(m); err != nil {
 				return err
 			}
@@ -99,7 +129,7 @@ func takeTree(path Raw, attr uint64) (int, error) {
 
 func (b *builder) attach(i int, m Mount) error {
 	switch m.Kind {
-	case Bind, Device:
+	case Bind, Device, Veil:
 		if err := mountPoint(b.binds[i], string(m.Target)); err != nil {
 			return err
 		}
@@ -197,21 +227,20 @@ func (b *builder) hide(target string) error {
 // proc shows the processes of the box only. It is read-only: for a process that is root
 // on the host, /proc/sys and /proc/sysrq-trigger ask for no capability.
 func (b *builder) proc(target string) error {
-	fd, err := newFileSystem("proc")
-	if err != nil {
+	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
-	if err := moveTo(fd, target); err != nil {
+	if err := moveTo(b.procs, target); err != nil {
 		return err
 	}
-	b.seals = append(b.seals, fd)
+	b.seals = append(b.seals, b.procs)
 	// In a user namespace of their own commands would have capabilities again.
 	return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 }
 
 func (b *builder) write() error {
 	for _, l := range b.spec.Links {
-		if err := os.Symlink(string(l.Target), string(l.Path)); err != nil {
+		if err := link(string(l.Target), string(l.Path)); err != nil {
 			return err
 		}
 	}
@@ -224,4 +253,19 @@ func (b *builder) write() error {
 		}
 	}
 	return nil
+}
+
+// link makes a symbolic link, unless something stands there or the box shows the folder.
+func link(target, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.Symlink(target, path)
+	}
+	if errors.Is(err, unix.EROFS) {
+		return nil
+	}
+	return err
 }

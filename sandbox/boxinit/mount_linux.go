@@ -8,10 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cloneTree takes what stands at path, with what is mounted below it, attached nowhere.
+// cloneTree takes what stands at path, with what is mounted below it, attached nowhere. A
+// path that has a symbolic link in it was changed since it was found, and may lead anywhere.
 func cloneTree(path string) (int, error) {
+	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(at) }()
 	// Recursive: a folder may not be taken without the mounts that cover parts of it.
-	return unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	return unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 }
 
 // newFileSystem makes a file system from pairs of option and value; an empty value makes

@@ -12,7 +12,8 @@ import (
 )
 
 // stage is covered by a file system of our own while overlays are made: the kernel takes
-// layers only from trees that are attached somewhere. The box puts its own there later.
+// layers only from trees that are attached somewhere. It goes with the root of the host; the
+// overlays keep what they need of it.
 const stage = "/run"
 
 // layers is what an overlay is made of: trees attached nowhere yet.
@@ -48,8 +49,6 @@ func (b *builder) overlays() error {
 	if err := b.tmpfs(Mount{Target: stage, Writable: true, Size: b.spec.Memory}); err != nil {
 		return fmt.Errorf("stage for overlays: %w", err)
 	}
-	// The overlays keep what they need of it; nobody else can reach it afterwards.
-	defer func() { _ = unix.Unmount(stage, unix.MNT_DETACH) }()
 	for i, m := range b.spec.Mounts {
 		l, ok := b.piles[i]
 		if !ok {
@@ -61,6 +60,10 @@ func (b *builder) overlays() error {
 			b.binds[i] = fd
 		case m.Kind == Layers:
 			return fmt.Errorf("show %s in layers: %w", m.Source, err)
+		case m.Kind == Veil: // what stands there now is hidden by mounts, too
+			if b.binds[i], err = takeTree(m.Source, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -68,7 +71,7 @@ func (b *builder) overlays() error {
 
 // overlay makes one tree of the layers of m. dir is a place on the stage.
 func (b *builder) overlay(dir string, l layers, m Mount) (int, error) {
-	if !m.Writable && len(l.lower) == 1 {
+	if m.Kind != Veil && !m.Writable && len(l.lower) == 1 {
 		return l.lower[0], nil // the kernel makes no overlay of one layer
 	}
 	// No index: it would refuse to read below a layer that another box writes.
@@ -83,6 +86,13 @@ func (b *builder) overlay(dir string, l layers, m Mount) (int, error) {
 			return -1, err
 		}
 		lower = append(lower, place)
+	}
+	if m.Kind == Veil {
+		top := filepath.Join(dir, "veil")
+		if err := veil(top, lower[0], m.Names); err != nil {
+			return -1, err
+		}
+		lower = append([]string{top}, lower...)
 	}
 	options = append(options, "lowerdir", strings.Join(lower, ":"))
 	if m.Writable {
@@ -126,10 +136,13 @@ func byHandle(tree int, path Raw) (string, error) {
 }
 
 // cache lets commands change what they see of a folder of the user's without changing it:
-// a build cache stays warm, and clean. Where no overlay can be, the cache is cold, and
-// nothing else is lost.
+// a build cache stays warm, and clean. Where no overlay can be, one that has a place of its
+// own is cold, and one that is shown where the user has it stays as it is.
 func (b *builder) cache(i int, m Mount) error {
 	fd, ok := b.binds[i]
+	if _, err := os.Lstat(string(m.Target)); !ok && err == nil && m.Source == m.Target {
+		return nil
+	}
 	if !ok {
 		m.Kind, m.Size = Tmpfs, b.spec.Memory
 		return b.tmpfs(m)

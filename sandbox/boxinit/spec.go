@@ -35,7 +35,8 @@ const (
 	Bind    Kind = "bind"    // Source and what is mounted below it
 	Device  Kind = "device"  // Source, a device file that may be opened
 	Tmpfs   Kind = "tmpfs"   // an empty file system in memory
-	Overlay Kind = "overlay" // a throw-away layer over Source; an empty file system where that cannot be
+	Overlay Kind = "overlay" // a throw-away layer over Source; where that cannot be, what stands at Target, or an empty file system
+	Veil    Kind = "veil"    // Source without Names, whatever comes to stand there; all of Source where that cannot be
 	Layers  Kind = "layers"  // Source with Above over it; what is changed goes to Upper
 	Hide    Kind = "hide"    // nothing: an empty folder or file, whatever stands there; absent targets stay absent
 	Proc    Kind = "proc"    // the processes of this box
@@ -54,6 +55,7 @@ type Mount struct {
 	Above    []Raw  // of Layers, the topmost first
 	Upper    Raw    // of writable Layers; "" = in memory, thrown away
 	Work     Raw    // beside Upper
+	Names    []Raw  // of a Veil, relative to Source, sorted
 	Scopes   []Raw  // of writable Layers: folders that alone are writable, relative; "." = all of it
 }
 
@@ -62,7 +64,7 @@ type File struct {
 	Path, Text Raw
 }
 
-// A Link is a symbolic link made while the box is built.
+// A Link is a symbolic link made while the box is built, unless something stands at Path.
 type Link struct {
 	Path, Target Raw
 }

@@ -28,8 +28,7 @@ const (
 	exitInterrupted = 130
 )
 
-const exitCodes = `Exit codes: 0 done · 1 the model or skein failed · 2 wrong usage · 3 stopped by a limit or for
-want of an approval · 130 interrupted`
+const exitCodes = `Exit codes: 0 done · 1 the model or skein failed · 2 wrong usage · 3 a limit, or nobody to approve · 130 interrupted`
 
 // A usageError is a fault of the command line: nothing was begun.
 type usageError struct {

@@ -18,6 +18,7 @@ import (
 	"skein/cmd/internal/face"
 	"skein/delegate"
 	"skein/orchestrator"
+	"skein/sandbox"
 	"skein/tools/gate"
 	"skein/tools/mask"
 	"skein/worktree"
@@ -31,6 +32,7 @@ type runOptions struct {
 	access   string
 	sandbox  string
 	allowNet bool
+	readable []string
 	conflict string
 	copies   string
 	tools    string
@@ -76,6 +78,7 @@ func newRun() *cobra.Command {
 		choiceVar(f, &o.access, "access", string(gate.Confirm), "what may run without asking", string(gate.ReadOnly), string(gate.Confirm), string(gate.Auto))
 		choiceVar(f, &o.sandbox, "sandbox", "auto", "off runs commands without a box", "auto", "off")
 		f.BoolVar(&o.allowNet, "allow-net", false, "commands in the box have the network that you have")
+		f.StringArrayVar(&o.readable, "readable", nil, readableText)
 		f.StringVar(&o.tools, "tools", "all", "`A,B,C` offers these tools only; none offers none")
 	})
 	group(c, "Subagents", func(f *pflag.FlagSet) {
@@ -212,10 +215,14 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	if o.single {
 		mode = delegate.Off
 	}
+	shown, err := readable("run", o.readable, sandbox.Environment(os.Environ()))
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
 	options := orchestrator.Options{
 		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
-		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Environ: os.Environ(),
+		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
 		MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
 		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,

@@ -24,6 +24,7 @@ const sandboxExitCodes = `Exit codes: the command's own, 128 + N where signal N 
 // sandboxOptions is what sandbox is told by its flags.
 type sandboxOptions struct {
 	write   []string
+	show    []string
 	net     bool
 	memory  size
 	timeout time.Duration
@@ -39,7 +40,7 @@ reader's, or with --write one that may change something. It is given what is pip
 into this one as its input; a terminal is not passed on.`,
 		Example: `  skein sandbox -- bash -c 'echo x > README.md'      # refused: a reader changes nothing
   skein sandbox --write . --allow-net -- go mod download
-  skein sandbox --write build --timeout 1m --memory 2g -- make`,
+  skein sandbox --write build --readable ../lib --memory 2g -- make`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "no command", "name one: skein sandbox -- ls -la")
@@ -55,6 +56,7 @@ into this one as its input; a terminal is not passed on.`,
 	f := c.Flags()
 	f.SetInterspersed(false) // flags behind the command are the command's
 	f.StringArrayVar(&o.write, "write", nil, "`DIR` that may be changed, the current folder or below it; may be repeated")
+	f.StringArrayVar(&o.show, "readable", nil, readableText)
 	f.BoolVar(&o.net, "allow-net", false, "give it the network that you have")
 	f.Var(&o.memory, "memory", "memory of the command's processes together, such as 2g (default half of the machine's)")
 	f.DurationVar(&o.timeout, "timeout", 0, "time of the command; 0 is no limit")
@@ -140,6 +142,9 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
 		Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
+	if p.Readable, err = readable("sandbox", o.show, p.Env); err != nil {
+		return p, err
+	}
 	for _, folder := range o.write {
 		if folder == "" {
 			return p, fault("--write is empty", "name the folder that may be changed: --write . is all of it")
@@ -160,6 +165,18 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 	return p, nil
 }
 
+// readableText is the help of --readable.
+const readableText = "`PATH` that commands may read besides, such as ../other; may be repeated"
+
+// readable checks what a command is told by --readable.
+func readable(command string, paths, env []string) ([]string, error) {
+	list, err := sandbox.CheckReadable(paths, env)
+	if h := (interface{ Hint() string })(nil); errors.As(err, &h) {
+		return nil, &usageError{command: command, text: "--readable " + strings.TrimPrefix(errors.Unwrap(err).Error(), "readable path "), hint: h.Hint()}
+	}
+	return list, err
+}
+
 // describe tells in one line what a box is like.
 func describe(p sandbox.Policy) string {
 	may := "nothing in " + p.Workspace + " may be changed"
@@ -174,7 +191,7 @@ func describe(p sandbox.Policy) string {
 	if p.Net {
 		network = "the network that you have"
 	}
-	return may + "; " + network + "; home folders are hidden, HOME and /tmp are its own and end with it"
+	return may + "; " + network + "; of the rest it shows the system, toolchains" + strings.Join(append([]string{""}, p.Readable...), ", ") + "; HOME and /tmp are its own and end with it"
 }
 
 // exitNotRun is what shells and env answer for a program that they do not find.

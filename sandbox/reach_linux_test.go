@@ -1,0 +1,176 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skein/sandbox"
+)
+
+// place makes a folder of projects that is none of the system's: in the root of this machine
+// where that can be, else where nobody may make one.
+func place(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/", "skein-test-")
+	if err != nil {
+		return shownFolder(t)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// program writes a script that can be run.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path, "#!/bin/sh\n"+text+"\n")
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of what is not the system's a box shows what is named: by PATH, by the variables of
+// toolchains, by the policy. Another project beside the workspace is not there.
+func TestOthersAreNotThere(t *testing.T) {
+	dir := place(t)
+	write(t, filepath.Join(dir, "work/f"), "mine\n")
+	write(t, filepath.Join(dir, "other/f"), "another's\n")
+	write(t, filepath.Join(dir, "third/f"), "third\n")
+	program(t, filepath.Join(dir, "tools/kit-1/bin/kit"), "cat $(dirname $0)/../lib/data")
+	write(t, filepath.Join(dir, "tools/kit-1/lib/data"), "data\n")
+	write(t, filepath.Join(dir, "tools/kit-1/notes"), "not a tool's")
+	link(t, "kit-1", filepath.Join(dir, "tools/kit"))
+	program(t, filepath.Join(dir, "jdk/bin/java"), "echo java")
+	program(t, filepath.Join(dir, "direct"), "echo broad")
+	link(t, filepath.Join(dir, "third"), filepath.Join(dir, "soft"))
+	env := []string{
+		"PATH=" + dir + "/tools/kit/bin:" + dir + ":/:" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "JAVA_HOME=" + dir + "/jdk", "VIRTUAL_ENV=" + dir,
+	}
+	p := sandbox.Policy{Workspace: filepath.Join(dir, "work"), Env: env, Readable: []string{filepath.Join(dir, "soft")}}
+	box := open(t, p)
+	const script = "cat f; kit; $JAVA_HOME/bin/java; cat ../soft/f"
+	if got, want := must(t, box, script), "mine\ndata\njava\nthird\n"; got != want {
+		t.Errorf("%s = %q, want %q", script, got, want)
+	}
+	must(t, outside(t, p.Workspace), "cat ../other/f ../tools/kit/notes ../direct")
+	if got, want := must(t, box, "find "+dir+" -type f | sort"), strings.NewReplacer("~", dir).Replace("~/jdk/bin/java\n~/third/f\n~/tools/kit-1/bin/kit\n~/tools/kit-1/lib/data\n~/work/f\n"); got != want {
+		t.Errorf("below %s a box shows\n%swant\n%s", dir, got, want)
+	}
+	write(t, filepath.Join(dir, "late/f"), "late")
+	for _, script := range []string{"ls ../other", "cat ../late/f", "ls " + filepath.Dir(dir) + " | grep -v " + filepath.Base(dir) + " | grep test", "echo x > ../x", "echo x > ../third/f", "ls -A /var/log /var/spool /mnt/* | grep -v : | grep ."} {
+		if out, exit := sh(t, box, script); exit == 0 {
+			t.Errorf("%s: exit 0, want a failure; output:\n%s", script, out)
+		}
+	}
+	if got := must(t, box, "echo x > /var/tmp/x && cat /tmp/x; ls / | grep -c ."); !strings.HasPrefix(got, "x\n") {
+		t.Errorf("/var/tmp of a box: %q, want that it is its own", got)
+	}
+}
+
+// The git directory of a linked worktree is shown wherever it is, other worktrees are not.
+func TestWorktreeElsewhere(t *testing.T) {
+	dir := place(t)
+	needProgram(t, "git")
+	must(t, outside(t, dir), "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../wt && echo x > main/f && git clone -q --bare main bare.git && git -C bare.git worktree add -q ../wt2")
+	for _, name := range []string{"wt", "wt2"} {
+		if got := must(t, open(t, sandbox.Policy{Workspace: filepath.Join(dir, name)}), "git log --format=%s; git status --short; cat ../main/f 2>/dev/null || echo none"); got != "first\nnone\n" {
+			t.Errorf("in %s: %q, want its history and nothing else of the first one", name, got)
+		}
+	}
+}
+
+// A workspace among programs of the system hides the projects beside it.
+func TestProjectsInOpt(t *testing.T) {
+	dir, err := os.MkdirTemp("/opt", "skein-test-")
+	if err != nil {
+		t.Skip("no place for a project: only root has one")
+	}
+	alone := dir + "-alone"
+	t.Cleanup(func() { _, _ = os.RemoveAll(dir), os.RemoveAll(alone) })
+	for _, path := range []string{dir + "/work/f", dir + "/other/f", dir + "/.git/HEAD", alone + "/f"} {
+		write(t, path, "f\n")
+	}
+	program(t, dir+"/tools/bin/tool", "echo tool")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	for _, row := range []struct{ workspace, path, script, want string }{
+		{dir + "/work", dir + "/tools/bin", "cat f; tool; ls .. " + alone, "f\ntool\n..:\ntools\nwork\n\n" + alone + ":\nf\n"},
+		{alone, "", "cat f; ls -A " + dir, "f\n"},
+		{alone, dir + "/tools/bin", "cat f; tool; ls " + dir, "f\ntool\nother\ntools\nwork\n"}, // it holds tools
+		{t.TempDir(), "", "cat " + dir + "/work/f", "f\n"},
+	} {
+		box := open(t, sandbox.Policy{Workspace: row.workspace, Env: append(env, "PATH="+row.path+":"+os.Getenv("PATH"))})
+		if got := must(t, box, row.script); got != row.want {
+			t.Errorf("in %s with %q on PATH: %s = %q, want %q", row.workspace, row.path, row.script, got, row.want)
+		}
+	}
+}
+
+// What is hidden stays hidden when the host replaces it, and what is made later under a hidden
+// name is not seen.
+func TestHiddenStaysHidden(t *testing.T) {
+	dir := shownFolder(t)
+	for _, name := range []string{"token", "sub/key", "sub/open", "folder/f", "open"} {
+		write(t, filepath.Join(dir, name), "old "+name+"\n")
+	}
+	if err := os.Chmod(filepath.Join(dir, "sub"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	var hidden []string
+	for _, name := range []string{"token", "sub/key", "folder", "late", "sub/late", "deep/in/it"} {
+		hidden = append(hidden, filepath.Join(dir, name))
+	}
+	workspace := t.TempDir()
+	box := open(t, sandbox.Policy{Workspace: workspace, Readable: []string{dir}, Hidden: hidden})
+	bare := outside(t, dir)
+	const open = "cat open sub/open; stat -c %a . sub; ls -A . sub; cat token sub/key folder/f late sub/late deep/in/it 2>/dev/null; true"
+	const want = "old open\nold sub/open\n755\n750\n.:\nopen\nsub\n\nsub:\nopen\n"
+	for _, moment := range []string{"at the opening", "replaced"} {
+		if got := must(t, box, "cd "+dir+" && "+open); got != want {
+			t.Errorf("%s a box shows %q, want %q", moment, got, want)
+		}
+		must(t, bare, "for f in token sub/key; do echo new $f > n && mv n $f; done; mv folder gone; mkdir folder; mv gone/f folder; rm -r gone; echo l > late; echo l > sub/late; mkdir -p deep/in; echo l > deep/in/it")
+	}
+	if got := must(t, bare, "cat token sub/key folder/f late sub/late deep/in/it"); got != "new token\nnew sub/key\nold folder/f\nl\nl\nl\n" {
+		t.Errorf("control: %q outside of a box", got)
+	}
+}
+
+// To commands that are root, what only root may read in the system's folders is not there.
+func TestOnlyRootsFiles(t *testing.T) {
+	dir, err := os.MkdirTemp("/etc", "skein-test-")
+	if err != nil {
+		t.Skip("only root has such files")
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for name, mode := range map[string]os.FileMode{"open": 0o644, "closed": 0o640, "d/open": 0o644, "d/closed": 0o600, "secret/f": 0o644} {
+		write(t, filepath.Join(dir, name), name+"\n")
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "secret"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := "cd " + dir + "; cat open closed d/open d/closed secret/f; grep -c : /etc/passwd >/dev/null && cat /etc/hosts"
+	hosts := read(t, "/etc/hosts")
+	if got, want := must(t, outside(t, dir), script), "open\nclosed\nd/open\nd/closed\nsecret/f\n"+hosts; got != want {
+		t.Errorf("control: %q outside of a box, want %q", got, want)
+	}
+	box := open(t, sandbox.Policy{Workspace: t.TempDir()})
+	if got, want := must(t, box, "{ "+script+"; } 2>/dev/null"), "open\nd/open\n"+hosts; got != want {
+		t.Errorf("%s = %q, want %q", script, got, want)
+	}
+	if out, exit := sh(t, box, "ls /etc/shadow || cat "+dir+"/closed || ls /var/log"); exit == 0 {
+		t.Errorf("what is root's is there: %q", out)
+	}
+}

@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"skein/sandbox/boxinit"
+)
+
+// mostOfSystem bounds how many entries of the system's folders are looked at for what only
+// root may read: three times what /etc of a machine with many services holds.
+const mostOfSystem = 4_000
+
+// rootsTrees are looked through for it, in this order. In others of the system lies what a
+// package brought, which anybody can have.
+var rootsTrees = []string{"/etc", "/opt"}
+
+// onlyRoots lists what others than root may not read in the trees, folders without what is in
+// them. For commands that are root this is what file modes do for everybody else. What holds
+// something that the box was told to show is left out.
+func onlyRoots(trees, told []string, most int) (list []string) {
+	for queue := slices.Clone(trees); len(queue) > 0 && most > 0; queue = queue[1:] {
+		entries, err := os.ReadDir(queue[0])
+		if err != nil {
+			continue
+		}
+		most -= len(entries)
+		for _, e := range entries {
+			path := filepath.Join(queue[0], e.Name())
+			if !e.IsDir() && !e.Type().IsRegular() || slices.Contains(told, path) {
+				continue
+			}
+			info, err := e.Info()
+			closed := err == nil && (info.Mode()&0o004 == 0 || e.IsDir() && info.Mode()&0o001 == 0)
+			switch {
+			case err != nil: // gone
+			case closed && !slices.ContainsFunc(told, func(t string) bool { return within(t, path) }):
+				list = append(list, path)
+			case e.IsDir():
+				queue = append(queue, path)
+			}
+		}
+	}
+	return list
+}
+
+// veil has what the outlook shows of the host shown without the names that lie in it, whatever
+// comes to stand there. It leaves the rest to the mounts over what stands there now: what is in
+// the workspace, or was named by the policy to be seen as it changes, and, for commands that
+// are not root, what is root's: modes close it.
+func (o outlook) veil(spec *boxinit.Spec, names []string) {
+	veils := false
+	for _, name := range names {
+		at := nearest(spec.Mounts, name)
+		if at < 0 || !o.veils(string(spec.Mounts[at].Target), spec.UID) || holds(spec.Mounts, name) {
+			continue
+		}
+		m := &spec.Mounts[at]
+		m.Kind, m.Names, veils = boxinit.Veil, append(m.Names, boxinit.Raw(strings.TrimPrefix(name, string(m.Target)+"/"))), true
+	}
+	if !veils {
+		return
+	}
+	// A layer is of one file system: what the host mounts in it has to be put back.
+	var mounted []boxinit.Mount
+	for _, point := range mountPoints() {
+		at := nearest(spec.Mounts, point)
+		denied := func(name boxinit.Raw) bool {
+			return within(point, filepath.Join(string(spec.Mounts[at].Target), string(name)))
+		}
+		if at >= 0 && spec.Mounts[at].Kind == boxinit.Veil && !slices.ContainsFunc(spec.Mounts[at].Names, denied) {
+			mounted = append(mounted, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(point), Target: boxinit.Raw(point)})
+		}
+	}
+	spec.Mounts = append(spec.Mounts, mounted...)
+	for _, m := range spec.Mounts {
+		slices.Sort(m.Names) // a folder before what is in it
+	}
+}
+
+// veils reports whether names in a tree of the box are worth a veil.
+func (o outlook) veils(tree string, uid int) bool {
+	if tree == "/sys" || !slices.Contains(o.shown, tree) {
+		return false
+	}
+	return uid == 0 || tree == "/opt" || !slices.Contains(systemPaths, tree)
+}
+
+// nearest returns the index of the mount that a path lies in, -1 if it lies in none.
+func nearest(mounts []boxinit.Mount, path string) int {
+	best := -1
+	for i, m := range mounts {
+		if target := string(m.Target); m.Kind != boxinit.Hide && target != path && within(path, target) && (best < 0 || len(target) > len(mounts[best].Target)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// holds reports whether something is shown by name at a path or below it.
+func holds(mounts []boxinit.Mount, path string) bool {
+	return slices.ContainsFunc(mounts, func(m boxinit.Mount) bool { return m.Kind != boxinit.Hide && within(string(m.Target), path) })
+}
+
+// mountPoints lists where something is mounted on the host.
+func mountPoints() (list []string) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil // what is mounted in a veil is then not seen
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(text)) {
+		// ID parent device root point …
+		if fields := strings.Fields(line); len(fields) > 4 {
+			list = append(list, unescape.Replace(fields[4]))
+		}
+	}
+	return list
+}
