@@ -19,19 +19,19 @@ var secretPlaces = []string{
 func TestHostileSecrets(t *testing.T) {
 	var rows []attempt
 	for _, place := range secretPlaces {
-		rows = append(rows, attempt{name: place, script: `cat "$PLANTED/` + place + `"| grep planted || { echo found nothing; exit 1; }`})
+		rows = append(rows, attempt{name: place, want: "nothing", script: `cat "$PLANTED/` + place + `"| grep planted || { echo found nothing; exit 1; }`})
 	}
 	const system = "the file is root's"
 	rows = append(rows, []attempt{
-		{name: "by link", script: "d=$(mktemp -d); ln -s $PLANTED/.ssh $d/soft && cat $d/soft/id_ed25519"},
-		{name: "by hard link", script: "d=$(mktemp -d -p .); ln $PLANTED/.ssh/id_ed25519 $d/hard && cat $d/hard"},
-		{name: "by the root of a process", script: "for p in self $PPID 1; do cat /proc/$p/root$PLANTED/.ssh/id_ed25519 && exit 0; done; exit 1"},
-		{name: "by search", script: "grep -rs 'planted secret' $PLANTED/ || { echo found nothing; exit 1; }"},
-		{name: "by renaming around it", script: "mv $PLANTED/.ssh $PLANTED/s && cat $PLANTED/s/id_ed25519"},
-		{name: "by backup", script: "tar -C $PLANTED -cf - .ssh | tar -tf - | grep id_ed25519 || { echo found nothing; exit 1; }"},
-		{name: "passwords", script: "grep -q . /etc/shadow || { echo found nothing; exit 1; }", root: system},
-		{name: "passwords of groups", script: "grep -q . /etc/gshadow || { echo found nothing; exit 1; }", root: system, absent: missing("/etc/gshadow")},
-		{name: "what lies far", script: "cat $FAR/f"},
+		{name: "by link", want: "ENOENT", script: "d=$(mktemp -d); ln -s $PLANTED/.ssh $d/soft && cat $d/soft/id_ed25519"},
+		{name: "by hard link", want: "EROFS ENOENT", script: "d=$(mktemp -d -p .); ln $PLANTED/.ssh/id_ed25519 $d/hard && cat $d/hard"},
+		{name: "by the root of a process", want: "EACCES", script: "for p in self $PPID 1; do cat /proc/$p/root$PLANTED/.ssh/id_ed25519 && exit 0; done; exit 1"},
+		{name: "by search", want: "nothing", script: "grep -rs 'planted secret' $PLANTED/ || { echo found nothing; exit 1; }"},
+		{name: "by renaming around it", want: "ENOENT", script: "mv $PLANTED/.ssh $PLANTED/s && cat $PLANTED/s/id_ed25519"},
+		{name: "by backup", want: "nothing", script: "tar -C $PLANTED -cf - .ssh | tar -tf - | grep id_ed25519 || { echo found nothing; exit 1; }"},
+		{name: "passwords", want: "EACCES", script: "grep -q . /etc/shadow || { echo found nothing; exit 1; }", root: system},
+		{name: "passwords of groups", want: "EACCES", script: "grep -q . /etc/gshadow || { echo found nothing; exit 1; }", root: system, absent: missing("/etc/gshadow")},
+		{name: "what lies far", want: "ENOENT", script: "cat $FAR/f"},
 	}...)
 	hostile(t, rows)
 }
