@@ -164,6 +164,15 @@ func (r *run) contain(ctx context.Context, c *child, f func(context.Context) err
 		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
 	}
 	c.detail = err.Error()
+	if h := hinted(nil); errors.As(err, &h) {
+		c.detail += "; " + h.Hint()
+	}
+}
+
+// hinted is an error that says what to do next.
+type hinted interface {
+	error
+	Hint() string
 }
 
 // A refusal is a child that could not be given a place. Not being able to isolate a child is
@@ -176,12 +185,18 @@ func (e *refusal) Unwrap() error { return e.cause }
 func (e *refusal) Error() string {
 	var unmerged *worktree.UnmergedError
 	var special *worktree.SpecialFileError
+	var locked *worktree.LockedError
+	var acts hinted
 	var errno syscall.Errno
 	switch {
 	case errors.As(e.cause, &unmerged):
 		return unmerged.Error() + ": " + unmerged.Hint()
 	case errors.As(e.cause, &special):
 		return special.Error() + ": " + special.Hint()
+	case errors.As(e.cause, &locked):
+		return "another run held the repository for too long: end it, or wait"
+	case errors.As(e.cause, &acts) && !strings.Contains(acts.Error()+acts.Hint(), "/"):
+		return acts.Error() + ": " + acts.Hint()
 	case errors.As(e.cause, &errno):
 		return "its workspace could not be made: " + errno.Error()
 	}

@@ -66,7 +66,7 @@ func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error 
 		return err
 	}
 	for _, k := range list {
-		if !k.When.Before(before) {
+		if k.Err != nil || !k.When.Before(before) { // of what cannot be read nobody knows how old it is
 			continue
 		}
 		if err := r.Drop(ctx, k); err != nil {
@@ -201,9 +201,12 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 	if err != nil || len(old) <= manyPacks {
 		return 0, err
 	}
-	refs, err := r.refs(ctx, "", "%(objectname)")
+	refs, err := r.refs(ctx, "", "%(objectname)%00%(objecttype)%00%(*objecttype)")
 	if err != nil {
 		return 0, err
+	}
+	if slices.ContainsFunc(refs, func(ref runRef) bool { return ref.err != nil }) {
+		return 0, nil // who repairs it may need any object
 	}
 	runs, records := map[runID]string{}, ""
 	for _, ref := range refs {
@@ -212,10 +215,6 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 		} else {
 			runs[ref.id] += ref.fields[0] + "\n"
 		}
-	}
-	loose, err := glob(r.objects(), "[0-9a-f][0-9a-f]")
-	if err != nil {
-		return 0, err
 	}
 	all := []string{records}
 	for id, revs := range runs {
@@ -250,10 +249,25 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 			}
 		}
 	}
-	for _, folder := range loose {
-		if err := os.RemoveAll(folder); err != nil {
-			return 0, err
+	return len(old), r.removeLoose()
+}
+
+// looseTime is how long an object outside of packs may be in use by somebody without a lease,
+// such as a diff at work: git writes it, or notes the time anew, when it is asked for.
+const looseTime = time.Hour
+
+// removeLoose removes objects that are in no pack, since repack has put those in use there.
+func (r *Repo) removeLoose() error {
+	folders, err := glob(r.objects(), "[0-9a-f][0-9a-f]")
+	for _, folder := range folders {
+		names, failed := os.ReadDir(folder)
+		err = errors.Join(err, failed)
+		for _, name := range names {
+			if info, failed := name.Info(); failed == nil && time.Since(info.ModTime()) > looseTime {
+				err = errors.Join(err, os.Remove(filepath.Join(folder, name.Name())))
+			}
 		}
+		_ = os.Remove(folder) // not if any is left
 	}
-	return len(old), nil
+	return err
 }

@@ -26,6 +26,7 @@ type KeptChange struct {
 	Title        string // first line of the message it was collected with
 	Files        []FileStat
 	Left         string // folder with the files that were left out of it, "" if there are none
+	Err          error  // why it cannot be read: then nothing but its names and Left is known
 }
 
 // Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
@@ -96,9 +97,7 @@ func (r *Repo) kept(ctx context.Context, run string) ([]KeptChange, error) {
 	if ok, err := r.find(); !ok {
 		return nil, err
 	}
-	// A ref of an earlier version is on the commit itself.
-	refs, err := r.refs(ctx, "kept/", "%(if)%(*objectname)%(then)%(*objectname)%00%(*parent)%00%(*contents:subject)"+
-		"%(else)%(objectname)%00%(parent)%00%(contents:subject)%(end)%00%(creatordate:unix)%00%(contents:subject)")
+	refs, err := r.refs(ctx, "kept/", "%(*objectname)%00%(*parent)%00%(*contents:subject)%00%(taggerdate:unix)%00%(contents:subject)")
 	if err != nil {
 		return nil, err
 	}
@@ -108,18 +107,16 @@ func (r *Repo) kept(ctx context.Context, run string) ([]KeptChange, error) {
 		if !ref.id.is(run) {
 			continue
 		}
-		k := KeptChange{
-			Session: ref.id.session, Run: ref.id.run, Name: ref.name, Ref: ref.id.ref("kept/" + ref.name),
-			Commit: ref.fields[0], Base: ref.fields[1], Title: ref.fields[2], Why: ref.fields[4],
+		k := KeptChange{Session: ref.id.session, Run: ref.id.run, Name: ref.name, Ref: ref.id.ref("kept/" + ref.name)}
+		k.Err = ref.err
+		if k.Err == nil {
+			k.Err = r.readKept(ctx, &k, ref.fields)
 		}
-		seconds, err := strconv.ParseInt(ref.fields[3], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("date of %s: %w", k.Ref, err)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		k.When = time.Unix(seconds, 0)
-		newest[ref.id] = max(newest[ref.id], seconds)
-		if k.Files, err = r.stat(ctx, k.Base, k.Commit); err != nil {
-			return nil, err
+		if k.Err == nil {
+			newest[ref.id] = max(newest[ref.id], k.When.Unix())
 		}
 		k.Left = r.leftOf(ref.id, k.Name)
 		list = append(list, k)
@@ -132,6 +129,21 @@ func (r *Repo) kept(ctx context.Context, run string) ([]KeptChange, error) {
 	return list, nil
 }
 
+// readKept fills in what a kept change's ref is on.
+func (r *Repo) readKept(ctx context.Context, k *KeptChange, fields []string) error {
+	seconds, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s is on no tag of ours: date %q", k.Ref, fields[3])
+	}
+	files, err := r.stat(ctx, fields[1], fields[0])
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", k.Ref, err)
+	}
+	k.Commit, k.Base, k.Title, k.Why = fields[0], fields[1], fields[2], fields[4]
+	k.When, k.Files = time.Unix(seconds, 0), files
+	return nil
+}
+
 // MergeKept merges a kept change three-way onto the user's tree as it is now and drops
 // its ref. A [ConflictError] or another error means that nothing was changed and the
 // ref stands; see [Tree.Apply]. [Repo.RunDiff] counts it to the run that it is of.
@@ -142,7 +154,11 @@ func (r *Repo) MergeKept(ctx context.Context, k KeptChange) (Applied, error) {
 	}
 	ctx, done := r.tree.guard(ctx)
 	defer done()
-	a, err := r.tree.apply(ctx, k.Base, k.Commit, id)
+	err = k.Err
+	var a Applied
+	if err == nil {
+		a, err = r.tree.apply(ctx, k.Base, k.Commit, id)
+	}
 	if err != nil {
 		return Applied{}, fmt.Errorf("merge kept change %s of %s: %w", k.Name, k.Session, err)
 	}

@@ -303,3 +303,126 @@ func TestGC(t *testing.T) {
 		t.Errorf("refs left = %q, want none", refs)
 	}
 }
+
+// multiplyPacks makes so many packs of those of a store that they are put together.
+func (l *lab) multiplyPacks(store string) {
+	l.Helper()
+	packs, err := filepath.Glob(store + "/objects/pack/*.pack")
+	l.check(err)
+	if len(packs) == 0 {
+		l.Fatal("no packs")
+	}
+	for i := range 60 {
+		for _, ending := range []string{".pack", ".idx"} {
+			l.check(os.Link(strings.TrimSuffix(packs[0], ".pack")+ending, fmt.Sprintf("%s/objects/pack/pack-%040x%s", store, i, ending)))
+		}
+	}
+}
+
+// Objects in no pack are somebody's who has no lease, unless they are old.
+func TestGCLeavesNewObjects(t *testing.T) {
+	l := newLab(t)
+	l.commitOne()
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	l.keep(r, s, "0.1", "why", func(dir string) { l.write(dir, "one", "1\n") })
+	l.close(r)
+	store := l.root + "/.git/skein"
+	loose := map[string]string{}
+	for _, name := range []string{"new", "old"} {
+		l.write(l.root, "x", name)
+		id := l.gitIn(store, "hash-object", "-w", l.root+"/x")
+		loose[name] = store + "/objects/" + id[:2] + "/" + id[2:]
+	}
+	past := time.Now().Add(-2 * time.Hour)
+	l.check(os.Chtimes(loose["old"], past, past))
+	l.multiplyPacks(store)
+	if got, err := r.GC(t.Context(), time.Hour); err != nil || got.Packs == 0 {
+		t.Errorf("GC = %+v, %v, want the packs put together", got, err)
+	}
+	if _, err := os.Lstat(loose["new"]); err != nil {
+		t.Errorf("an object that was just made: %v, want it there", err)
+	}
+	if _, err := os.Lstat(loose["old"]); err == nil {
+		t.Error("an object that nobody needs is still there")
+	}
+	l.gitIn(store, "fsck", "--strict", "--connectivity-only")
+}
+
+// A ref that a power cut or a broken disk took the object of hides no other, and stops
+// nothing from growing old.
+func TestOneBrokenRefHidesNothing(t *testing.T) {
+	for _, how := range []string{"its tag is missing", "its tag is empty", "its commit is missing", "it is on no tag", "a record is missing"} {
+		t.Run(how, func(t *testing.T) {
+			l := newLab(t)
+			l.commitOne()
+			r := l.open(worktree.Options{Session: "s"})
+			s := l.snapshot(r.Tree())
+			store := l.root + "/.git/skein"
+			ch := l.change(r, s, "0.9", func(dir string) { l.write(dir, "merged", "x") })
+			l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+			whole := l.keep(r, s, "0.1", "why", func(dir string) { l.write(dir, "one", "1\n") })
+			broken := l.keep(r, s, "0.2", "why", func(dir string) { l.write(dir, "two", "2\n") })
+			l.close(r)
+			bad, records := 1, 0
+			switch how {
+			case "its tag is missing", "its tag is empty":
+				tag := l.gitIn(store, "rev-parse", broken)
+				file := store + "/objects/" + tag[:2] + "/" + tag[2:]
+				l.check(os.Remove(file))
+				if how == "its tag is empty" {
+					l.check(os.WriteFile(file, nil, 0o400))
+				}
+			case "its commit is missing":
+				tag := "object " + strings.Repeat("1", 40) + "\ntype commit\ntag kept\ntagger skein <skein@localhost> 1 +0000\n\nwhy\n"
+				l.write(l.root, "../tag", tag)
+				id := l.gitIn(store, "hash-object", "-t", "tag", "-w", "--literally", l.root+"/../tag")
+				l.remove(l.root, "../tag")
+				l.write(store, broken, id+"\n")
+			case "it is on no tag":
+				l.write(store, broken, s.Commit+"\n")
+			default:
+				bad, records = 0, 1
+				l.write(store, "refs/skein/s/1/applied/12345", strings.Repeat("1", 40)+"\n")
+			}
+
+			r = l.open(worktree.Options{Session: "next"})
+			var good worktree.KeptChange
+			var lost []worktree.KeptChange
+			for _, k := range l.kept(r, "") {
+				switch {
+				case k.Err != nil:
+					lost = append(lost, k)
+				case k.Name == "0.1":
+					good = k
+				}
+			}
+			if good.Ref != whole || len(good.Files) != 1 {
+				t.Errorf("Kept = %+v, want %s whole", good, whole)
+			}
+			if len(lost) != bad || bad == 1 && (lost[0].Ref != broken || lost[0].Name != "0.2" || !strings.Contains(lost[0].Err.Error(), broken)) {
+				t.Errorf("Kept has %+v, want that of %s nothing can be read", lost, broken)
+			}
+			if _, err := r.RunDiff(t.Context(), "s"); err != nil {
+				t.Errorf("RunDiff = %v, want what is on whole records", err)
+			}
+			l.multiplyPacks(store)
+			got, err := r.GC(t.Context(), -time.Hour)
+			if err != nil || got.Packs > 0 != (bad == 0 || how == "it is on no tag") || len(got.Dropped) != 2-bad || got.Dropped[len(got.Dropped)-1].Commit == "" || got.Records != 1+records {
+				t.Errorf("GC = %+v, %v, want all but the broken one gone, and no object while there is one", got, err)
+			}
+			for _, k := range lost {
+				if _, err := r.MergeKept(t.Context(), k); !errors.Is(err, k.Err) {
+					t.Errorf("MergeKept = %v, want %v", err, k.Err)
+				}
+				if err := r.Drop(t.Context(), k); err != nil {
+					t.Errorf("Drop = %v, want no error", err)
+				}
+			}
+			if left := l.kept(r, ""); len(left) > 0 {
+				t.Errorf("Kept = %+v, want none", left)
+			}
+			l.close(r)
+		})
+	}
+}

@@ -178,7 +178,11 @@ func (r *Repo) records(ctx context.Context) ([]appliedRecord, error) {
 		if err != nil {
 			continue // none that we made
 		}
-		list = append(list, appliedRecord{ref.id, ref.id.ref(recordKind + ref.name), ref.fields[0], ref.fields[1], time.Unix(0, nanos)})
+		a := appliedRecord{id: ref.id, ref: ref.id.ref(recordKind + ref.name), when: time.Unix(0, nanos)}
+		if ref.err == nil { // else it is of no tree, and only grows old
+			a.commit, a.tree = ref.fields[0], ref.fields[1]
+		}
+		list = append(list, a)
 	}
 	slices.SortFunc(list, func(a, b appliedRecord) int { return a.when.Compare(b.when) })
 	return list, nil

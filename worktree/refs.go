@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -14,27 +15,60 @@ type runRef struct {
 	id     runID
 	name   string
 	fields []string
+	err    error // why it could not be answered, instead of the fields
 }
 
 // refs lists the refs of one kind, such as kept/, of all runs. Format is of
 // for-each-ref; it gives fields parted by NUL, none of them with a newline.
 func (r *Repo) refs(ctx context.Context, kind, format string) ([]runRef, error) {
-	out, err := r.git.run(ctx, r.ours(), nil, "for-each-ref", "--format=%(refname)%00"+format, "refs/skein/")
+	answers, err := r.askRefs(ctx, format, "refs/skein/")
+	singly := exitOf(err) > 0 // git stopped at the first one whose object it cannot read
+	if singly {
+		answers, err = r.askRefs(ctx, "%(objectname)", "refs/skein/")
+	}
 	if err != nil {
 		return nil, err
 	}
 	var list []runRef
-	for line := range strings.Lines(string(out)) {
-		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\x00")
-		path := strings.SplitN(strings.TrimPrefix(parts[0], "refs/skein/"), "/", 3)
+	for _, answer := range answers {
+		path := strings.SplitN(strings.TrimPrefix(answer[0], "refs/skein/"), "/", 3)
 		if len(path) < 3 {
 			continue
 		}
-		if name, ok := strings.CutPrefix(path[2], kind); ok {
-			list = append(list, runRef{runID{path[0], path[1]}, name, parts[1:]})
+		name, ok := strings.CutPrefix(path[2], kind)
+		if !ok {
+			continue
 		}
+		ref := runRef{id: runID{path[0], path[1]}, name: name, fields: answer[1:]}
+		if singly {
+			one, err := r.askRefs(ctx, format, answer[0])
+			switch {
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			case err != nil:
+				ref.err = fmt.Errorf("%s is on %s, which cannot be read: %w", answer[0], answer[1], err)
+			case len(one) != 1:
+				continue // it went meanwhile
+			default:
+				ref.fields = one[0][1:]
+			}
+		}
+		list = append(list, ref)
 	}
 	return list, nil
+}
+
+// askRefs asks git about each ref below a name, or of that name; the answers begin with the
+// whole name.
+func (r *Repo) askRefs(ctx context.Context, format, under string) (answers [][]string, err error) {
+	out, err := r.git.run(ctx, r.ours(), nil, "for-each-ref", "--format=%(refname)%00"+format, under)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		answers = append(answers, strings.Split(strings.TrimSuffix(line, "\n"), "\x00"))
+	}
+	return answers, nil
 }
 
 // find finds the store, which only a run makes. False: there is none, or it cannot be used.

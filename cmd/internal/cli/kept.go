@@ -53,6 +53,9 @@ func runKeptMerge(c *cobra.Command, name, run string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := unreadable(k); err != nil {
+		return err
+	}
 	applied, err := repo.MergeKept(c.Context(), k)
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
 		for _, at := range conflict.Conflicts {
@@ -129,6 +132,9 @@ func runKeptDrop(c *cobra.Command, name, run string, yes bool) error {
 		return fmt.Errorf("worktrees drop: %w", err)
 	}
 	what := fmt.Sprintf("%s of run %s, %s, %q", k.Name, runOf(k), extent(k.Files), face.Line(taskOf(k), 100))
+	if k.Err != nil {
+		what = fmt.Sprintf("%s of run %s, which cannot be read", k.Name, runOf(k))
+	}
 	if !yes {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 			return &unaskedError{"worktrees drop: nobody can be asked whether " + k.Name + " is to be dropped"}
@@ -144,7 +150,10 @@ func runKeptDrop(c *cobra.Command, name, run string, yes bool) error {
 	if err := repo.Drop(c.Context(), k); err != nil {
 		return fmt.Errorf("worktrees drop: %w", err)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "dropped %s; its commit was %s\n", what, k.Commit)
+	if k.Err == nil {
+		what += "; its commit was " + k.Commit
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), "dropped "+what)
 	return err
 }
 

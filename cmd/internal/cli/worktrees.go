@@ -180,7 +180,7 @@ type keptRow struct {
 func rows(list []worktree.KeptChange) []keptRow {
 	all := []keptRow{}
 	for _, k := range list {
-		row := keptRow{runOf(k), k.Name, taskOf(k), k.Why, k.When.UTC(), k.Commit, k.Base, nil, k.Left}
+		row := keptRow{runOf(k), k.Name, taskOf(k), whyOf(k), k.When.UTC(), k.Commit, k.Base, nil, k.Left}
 		for _, f := range k.Files {
 			row.Files = append(row.Files, f.Path)
 		}
@@ -203,13 +203,32 @@ func writeKept(out io.Writer, list []worktree.KeptChange, now time.Time) error {
 	t := tabwriter.NewWriter(out, columns, 1, gap, ' ', 0)
 	_, _ = fmt.Fprintln(t, "run\tchild\tchange\tage\ttask, and why it is kept")
 	for _, k := range list {
-		why := face.Line(taskOf(k)+": "+k.Why, 200)
+		size, old, why := extent(k.Files), age(now.Sub(k.When)), face.Line(taskOf(k)+": "+k.Why, 200)
+		if k.Err != nil {
+			size, old, why = "?", "?", face.Line(whyOf(k), 500)
+		}
 		if k.Left != "" {
 			why += "; with files that were left out"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", runOf(k), k.Name, extent(k.Files), age(now.Sub(k.When)), why)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", runOf(k), k.Name, size, old, why)
 	}
 	return t.Flush()
+}
+
+// whyOf is why a change is not merged.
+func whyOf(k worktree.KeptChange) string {
+	if k.Err != nil {
+		return k.Err.Error()
+	}
+	return k.Why
+}
+
+// unreadable is the error for a change that cannot be read, nil for others.
+func unreadable(k worktree.KeptChange) error {
+	if k.Err == nil {
+		return nil
+	}
+	return &hinted{k.Err, "git --git-dir=.git/skein fsck tells what is broken; skein worktrees drop " + k.Name + " forgets it"}
 }
 
 // taskOf is the title of the task that made the change.
@@ -252,6 +271,9 @@ func runKeptShow(c *cobra.Command, name, run string) error {
 	}
 	k, err := find(c.Context(), repo, name, run)
 	if err != nil {
+		return fmt.Errorf("worktrees show: %w", err)
+	}
+	if err := unreadable(k); err != nil {
 		return fmt.Errorf("worktrees show: %w", err)
 	}
 	var b strings.Builder
