@@ -59,17 +59,21 @@ func Open(ctx context.Context, p Policy) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planFor(p)
-	if err != nil {
-		return nil, err
-	}
-	b := &Box{policy: p, plan: plan, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}, guests: map[string]*Guest{}}
+	b := &Box{policy: p, gone: make(chan struct{}), calls: map[int64]chan boxinit.Reply{}, guests: map[string]*Guest{}}
 	ready := b.expect(0)
-	closed := b.plan.closed()
-	err = b.start(ctx, p.Init)
-	b.plan.finish(<-closed)
-	if err != nil {
-		return nil, &noBox{refusedBy(err)}
+	// The init starts while it is worked out what it shall build.
+	started := make(chan error, 1)
+	go func() { started <- b.start(ctx, p.Init) }() // waited for just below
+	b.plan, err = planFor(p)
+	failed := <-started
+	switch {
+	case err != nil:
+		if failed == nil {
+			_ = b.Close() // err says what went wrong
+		}
+		return nil, err
+	case failed != nil:
+		return nil, &noBox{refusedBy(failed)}
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

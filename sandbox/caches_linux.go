@@ -48,6 +48,9 @@ func (c cache) find(env []string) string {
 	if !filepath.IsAbs(path) {
 		return "" // no home to look in
 	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
 	found, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return ""

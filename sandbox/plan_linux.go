@@ -28,6 +28,15 @@ type plan struct {
 
 // planFor works out how to build the box of a checked policy.
 func planFor(p Policy) (plan, error) {
+	pl, err := draft(p)
+	if err == nil {
+		pl.finish()
+	}
+	return pl, err
+}
+
+// draft is a plan that does not know yet what is closed to all but root.
+func draft(p Policy) (plan, error) {
 	var none plan
 	view, err := viewOf(p)
 	if err != nil {
@@ -74,20 +83,12 @@ func planFor(p Policy) (plan, error) {
 	return plan{spec: spec, view: view, env: environment(p, caches), out: out, gone: gone, guard: guard, output: most.Output}, nil
 }
 
-// closed finds what only root may read, if commands are root, beside whatever the caller does
-// meanwhile; he must wait for it.
-func (pl *plan) closed() <-chan []string {
-	found := make(chan []string, 1)
-	if pl.spec.UID != 0 {
-		found <- nil
-		return found
+// finish adds what only root may read, where commands are root, and puts the mounts in order.
+func (pl *plan) finish() {
+	var closed []string
+	if pl.spec.UID == 0 {
+		closed = onlyRoots(rootsTrees, pl.out.told, mostOfSystem)
 	}
-	go func() { found <- onlyRoots(rootsTrees, pl.out.told, mostOfSystem) }() // he who receives waits
-	return found
-}
-
-// finish adds what was found to be closed, and puts the mounts in order.
-func (pl *plan) finish(closed []string) {
 	for _, path := range closed {
 		if at := nearest(pl.spec.Mounts, path); at >= 0 && slices.Contains(pl.out.shown, string(pl.spec.Mounts[at].Target)) {
 			pl.spec.Mounts = append(pl.spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})

@@ -64,6 +64,9 @@ func secrets(env []string) []string {
 		list = append(list, socketPlaces(os.Getenv(name), homes)...)
 	}
 	for i, path := range list {
+		if _, err := os.Lstat(path); err != nil {
+			continue // as most of them: one look is less than one at each folder on the way
+		}
 		if resolved, err := filepath.EvalSymlinks(path); err == nil {
 			list[i] = resolved
 		}

@@ -79,6 +79,9 @@ func outlookOf(p Policy, view string) outlook {
 
 // show shows a path of the host, and the links by which it is named, if the file itself may be.
 func (o *outlook) show(path string, may func(found string) bool) {
+	if _, err := os.Lstat(path); err != nil {
+		return // as most of them: one look is less than one at each folder on the way
+	}
 	found, links, err := trail(path)
 	if err != nil || !o.visible(found) && !may(found) || slices.ContainsFunc(o.hidden, func(h string) bool { return within(found, h) }) {
 		return

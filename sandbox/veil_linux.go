@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"skein/sandbox/boxinit"
 )
 
@@ -22,28 +24,52 @@ var rootsTrees = []string{"/etc", "/opt"}
 // something that the box was told to show is left out.
 func onlyRoots(trees, told []string, most int) (list []string) {
 	for queue := slices.Clone(trees); len(queue) > 0 && most > 0; queue = queue[1:] {
-		entries, err := os.ReadDir(queue[0])
-		if err != nil {
-			continue
-		}
-		most -= len(entries)
-		for _, e := range entries {
-			path := filepath.Join(queue[0], e.Name())
-			if !e.IsDir() && !e.Type().IsRegular() || slices.Contains(told, path) {
+		closed, open := closedIn(queue[0], &most)
+		for _, path := range closed {
+			if slices.Contains(told, path) {
 				continue
 			}
-			info, err := e.Info()
-			closed := err == nil && (info.Mode()&0o004 == 0 || e.IsDir() && info.Mode()&0o001 == 0)
-			switch {
-			case err != nil: // gone
-			case closed && !slices.ContainsFunc(told, func(t string) bool { return within(t, path) }):
-				list = append(list, path)
-			case e.IsDir():
-				queue = append(queue, path)
+			if slices.ContainsFunc(told, func(t string) bool { return within(t, path) }) {
+				open = append(open, path)
+				continue
+			}
+			list = append(list, path)
+		}
+		for _, path := range open {
+			if !slices.Contains(told, path) {
+				queue = append(queue, path) // a file has nothing in it
 			}
 		}
 	}
 	return list
+}
+
+// closedIn lists the files and folders in a folder that others than root may not read, and the
+// folders that they may. It asks by handle: a box waits for this.
+func closedIn(dir string, most *int) (closed, open []string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, nil
+	}
+	defer func() { _ = f.Close() }()
+	names, _ := f.Readdirnames(-1) // what cannot be read shows nothing either
+	slices.Sort(names)
+	*most -= len(names)
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // gone
+		}
+		kind, others := st.Mode&unix.S_IFMT, st.Mode&0o007
+		switch {
+		case kind != unix.S_IFDIR && kind != unix.S_IFREG:
+		case others&0o4 == 0, kind == unix.S_IFDIR && others&0o1 == 0:
+			closed = append(closed, filepath.Join(dir, name))
+		case kind == unix.S_IFDIR:
+			open = append(open, filepath.Join(dir, name))
+		}
+	}
+	return closed, open
 }
 
 // veil has what the outlook shows of the host shown without the names that lie in it, whatever
