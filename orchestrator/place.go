@@ -127,8 +127,8 @@ func openFiles(ctx context.Context, s site, writable bool) (*sandbox.Files, erro
 	})
 }
 
-// planted lists what commands made in the place that git on the host would obey: git
-// directories, whose configuration and hooks can name programs. It is asked after Close.
+// planted lists what commands made in the place that programs on the host obey: git
+// directories, settings of agents and editors. It is asked after Close.
 func (p *place) planted() []string {
 	if box, ok := p.exec.(*lazyBox); ok {
 		return box.planted

@@ -246,7 +246,7 @@ func TestPlantedGitDirectoriesAreTold(t *testing.T) {
 	r.run(nil)
 	var told int
 	for _, n := range r.notices() {
-		if strings.Contains(n, "commands made what git obeys") && strings.Contains(n, ".git") {
+		if strings.Contains(n, "commands made what programs outside of boxes obey") && strings.Contains(n, ".git") {
 			told++
 		}
 	}

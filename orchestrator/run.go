@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,7 @@ type run struct {
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
+	told     sync.Map // what [run.warn] told of
 
 	sum *tally
 }
@@ -281,10 +283,15 @@ func (r *run) notice(text, hint string) {
 	r.journal.Append("0", &journal.Notice{Text: text, Hint: hint})
 }
 
-// warn tells of git directories that commands made in the user's own tree.
+// warn tells of what commands made in the user's own tree that other programs obey, once each.
 func (r *run) warn(planted []string) {
+	planted = slices.DeleteFunc(planted, func(path string) bool {
+		_, told := r.told.LoadOrStore(path, true)
+		return told
+	})
 	if len(planted) > 0 {
-		r.notice("commands made what git obeys: "+strings.Join(planted, ", "), "look at the hooks and the configuration there before you use git in it")
+		r.notice("commands made what programs outside of boxes obey: "+strings.Join(planted, ", "),
+			"look at what it holds before you use git, an editor or an agent there")
 	}
 }
 

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,4 +129,35 @@ func timed(b *testing.B, f func(context.Context) error) time.Duration {
 func median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
+}
+
+// BenchmarkGuard opens a writable box in a tree of about as many entries as are looked through,
+// runs a command that makes nothing, and asks what it made.
+func BenchmarkGuard(b *testing.B) {
+	dir, tiny := b.TempDir(), tinyInit(b)
+	must(b, outside(b, dir), "for d in $(seq 300); do mkdir -p d$((d % 17))/d$d && (cd d$((d % 17))/d$d && seq 15 | xargs touch); done; git init -q .; sleep 0.3")
+	var opened, asked, none []time.Duration
+	for b.Loop() {
+		none = append(none, timed(b, func(ctx context.Context) error {
+			box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: dir, Init: tiny})
+			if err != nil {
+				return err
+			}
+			return box.Close()
+		}))
+		var box *sandbox.Box
+		opened = append(opened, timed(b, func(ctx context.Context) (err error) {
+			box, err = sandbox.Open(ctx, sandbox.Policy{Workspace: dir, Writable: true, Init: tiny})
+			return errors.Join(err, box.Close())
+		}))
+		asked = append(asked, timed(b, func(context.Context) error {
+			if list := box.Planted(); len(list) > 0 {
+				return fmt.Errorf("planted %q", list)
+			}
+			return nil
+		}))
+	}
+	b.ReportMetric(float64(median(none).Microseconds()), "µs-reader")
+	b.ReportMetric(float64(median(opened).Microseconds()), "µs-writer")
+	b.ReportMetric(float64(median(asked).Microseconds()), "µs-planted")
 }

@@ -211,7 +211,7 @@ func (b *Box) Close() error {
 }
 
 // Planted lists what somebody outside could obey and what was not there when the box was
-// opened: a git directory in a folder that was, or a file of a hidden name. Paths are
+// opened: git directories, what [Closed] names, and files of a hidden name. Paths are
 // slash-separated and relative to the workspace. Whoever runs git in the workspace outside
 // of a box looks here first, and the user is told; nothing is removed, since it may be the
 // user who made it in the meantime. It may be called at any time, after Close too.

@@ -15,10 +15,6 @@ import (
 // ErrOutside is wrapped by errors for paths that lead out of the workspace.
 var ErrOutside = errors.New("outside the workspace")
 
-// closed are folders, at any depth, that file tools never write: what is in them runs, or
-// speaks, outside of boxes.
-var closed = []string{".git", ".skein"}
-
 // Files reaches the files of a workspace by handle, under the policy that its box obeys.
 // Names are slash-separated and relative to the workspace; "." is its root. Symbolic links
 // are followed as they would be inside the box, so an absolute one counts from the view.
@@ -27,6 +23,8 @@ type Files struct {
 	root     *os.Root
 	views    []string // paths at which the workspace is known, for absolute links
 	hidden   []string // relative, slash-separated
+	closed   []string // relative: what is never written, besides what [Closed] names
+	gitDir   string   // in which all of it lies, "" for none
 	writable bool
 	scopes   []string // relative: what alone is writable then
 }
@@ -57,7 +55,10 @@ func (p Policy) files(path string) (*Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	f := &Files{root: root, views: []string{p.View}, writable: p.Writable, scopes: p.Scopes}
+	f := &Files{root: root, views: []string{p.View}, closed: p.closedPaths(), writable: p.Writable, scopes: p.Scopes}
+	if p.Layers == nil {
+		f.gitDir = gitDirAround(p.Workspace)
+	}
 	if resolved, err := filepath.EvalSymlinks(p.View); err == nil && resolved != p.View {
 		f.views = append(f.views, resolved)
 	}
@@ -75,7 +76,7 @@ func (f *Files) below(dir string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := &Files{root: root, writable: f.writable, hidden: inFolder(f.hidden, dir), scopes: inFolder(f.scopes, dir)}
+	part := &Files{root: root, gitDir: f.gitDir, writable: f.writable, hidden: inFolder(f.hidden, dir), closed: inFolder(f.closed, dir), scopes: inFolder(f.scopes, dir)}
 	for _, view := range f.views {
 		part.views = append(part.views, filepath.Join(view, dir))
 	}

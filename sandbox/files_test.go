@@ -268,6 +268,38 @@ func filesHideSecrets(t *testing.T, open way) {
 	}
 }
 
+// A git directory is written by no file tool, whatever it is called, nor is one made.
+func TestFilesOfGitDirectories(t *testing.T) { eachWay(t, filesOfGitDirectories) }
+
+func filesOfGitDirectories(t *testing.T, open way) {
+	dir := t.TempDir()
+	for _, name := range []string{"bare.git/HEAD", "bare.git/objects/x", "bare.git/refs/x", "linked/HEAD", "linked/commondir", "plain/HEAD", "plain/refs/x"} {
+		write(t, filepath.Join(dir, name), "x")
+	}
+	f, _ := open(t, sandbox.Policy{Workspace: dir, Writable: true})
+	for _, row := range []struct {
+		name string
+		want error
+	}{
+		{"bare.git/hooks/pre-receive", fs.ErrPermission},
+		{"bare.git/new", fs.ErrPermission},
+		{"bare.git/HEAD", fs.ErrPermission},
+		{"linked/config", fs.ErrPermission},
+		{"plain/objects/x", fs.ErrPermission}, // it would be one then
+		{"plain/commondir", fs.ErrPermission},
+		{"plain/refs/y", nil},
+		{"plain/HEAD", nil},
+		{"new/objects/x", nil},
+		{"new/refs/x", nil},
+		{"new/HEAD", fs.ErrPermission},
+		{"new/other", nil},
+	} {
+		if err := f.WriteFile(row.name, []byte("x"), 0o644); !errors.Is(err, row.want) {
+			t.Errorf("WriteFile(%s) = %v, want %v", row.name, err, row.want)
+		}
+	}
+}
+
 // A write that fails leaves the old content and nothing of its own.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	dir := t.TempDir()

@@ -1,118 +1,174 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"skein/sandbox/boxinit"
 )
 
-// mostEntries bounds how much of a workspace is looked through for git directories when a
-// box is opened: about 5 ms.
-const mostEntries = 5_000
-
-// A guard knows the places of a writable workspace where a command could leave what somebody
-// obeys outside of the box: git, or this program. What stands there already is shown
-// read-only. For what does not there is no means, without making it on the host: the guard
-// can only tell, afterwards.
+// A guard knows what of a writable workspace somebody obeys outside of the box, see [Closed],
+// and git directories by any name. What stands there already is shown read-only. For what does
+// not there is no means, without making it on the host: the guard can only tell, afterwards.
 type guard struct {
-	root   string                 // host folder of the workspace
-	places []string               // relative to root
-	was    map[string]fs.FileInfo // what stood there, if anything did
+	root    string           // host folder of the workspace
+	skip    map[string]bool  // relative; decided on by other parts of the plan
+	places  []string         // relative; what counts by its path, there or not
+	known   map[fileID]bool  // what stood there
+	folders map[string]stamp // what was looked through
+	whole   bool             // all of it was
+	opened  time.Time
 }
 
 // guardFor looks at the workspace, and adds the mounts that close what it finds.
 func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
-	g := guard{root: p.Workspace, was: map[string]fs.FileInfo{}}
 	if !p.Writable || p.Layers != nil {
-		return g, nil // what is changed in layers goes into a folder in which nobody else uses git
+		return guard{}, nil // what is changed in layers goes into a folder in which nobody else uses git
 	}
-	covered := map[string]bool{} // relative; decided on by other parts of the plan
+	g := guard{root: p.Workspace, skip: map[string]bool{}, known: map[fileID]bool{}, opened: time.Now()}
+	for _, scope := range p.Scopes {
+		if dir := gitDirAround(filepath.Join(g.root, scope)); dir != "" {
+			return g, &policyError{
+				fmt.Errorf("%s lies in the git directory %s, where nothing is ever writable", filepath.Join(g.root, scope), dir),
+				"work in a tree of that repository (git worktree add makes one), or in a box that only reads",
+			}
+		}
+	}
 	for _, m := range spec.Mounts {
 		rel, err := filepath.Rel(view, string(m.Target))
-		if err != nil || !filepath.IsLocal(rel) || slices.ContainsFunc(p.Scopes, func(scope string) bool { return within(scope, rel) }) {
+		if err != nil || !filepath.IsLocal(rel) || slices.Contains(p.Scopes, rel) {
 			continue
 		}
-		covered[rel] = true
+		g.skip[rel] = true
 		if m.Kind == boxinit.Hide && inScopes(p.Scopes, rel) {
-			if _, err := os.Lstat(filepath.Join(g.root, rel)); err != nil {
-				g.places = append(g.places, rel) // absent, so that nothing will be put over it
-			}
+			g.places = append(g.places, rel)
 		}
 	}
-	for _, rel := range gitPlaces(g.root, p.Scopes, covered) {
+	l := look{root: g.root, skip: g.skip, left: mostEntries, folders: map[string]stamp{}, whole: true}
+	l.through(p.Scopes)
+	g.folders, g.whole = l.folders, l.whole
+	found := l.found
+	for _, rel := range p.closedPaths() {
+		if !g.skip[rel] && inScopes(p.Scopes, rel) {
+			g.places, found = append(g.places, rel), append(found, rel)
+		}
+	}
+	for _, rel := range slices.Concat(found, g.places) {
+		if id, _, ok := g.stat(rel); ok {
+			g.known[id] = true
+		}
+	}
+	closing, err := g.closing(p, found)
+	for _, rel := range closing {
+		spec.Mounts = append(spec.Mounts, boxinit.Mount{
+			Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(g.root, rel)), Target: boxinit.Raw(filepath.Join(view, rel)),
+		})
+	}
+	return g, err
+}
+
+// closing lists what is to be shown read-only: what was found, and what it leads to. In a copy
+// of the user's tree, which has a git directory of its own, nobody obeys settings: what was
+// changed of them is seen when the copy is taken over.
+func (g guard) closing(p Policy, found []string) (list []string, err error) {
+	add := func(rel string) {
+		held := func(by string) bool { return within(rel, by) }
+		if filepath.IsLocal(rel) && inScopes(p.Scopes, rel) && !slices.ContainsFunc(p.Scopes, func(scope string) bool { return within(scope, rel) }) &&
+			!g.skip[rel] && !slices.ContainsFunc(list, held) {
+			list = append(list, rel)
+		}
+	}
+	leads := func(path string) {
+		if rel, err := filepath.Rel(g.root, path); err == nil && path != "" {
+			add(rel)
+		}
+	}
+	for _, rel := range found {
 		path := filepath.Join(g.root, rel)
-		g.places = append(g.places, rel)
-		exists, err := fixed(path)
-		if err != nil {
-			return g, err
-		}
-		if !exists {
-			continue
-		}
-		if g.was[rel], err = os.Lstat(path); err != nil {
-			return g, &policyError{err, "try again"}
-		}
-		spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(path), Target: boxinit.Raw(filepath.Join(view, rel))})
-	}
-	return g, nil
-}
-
-// gitPlaces lists where git looks for a git directory in the folders below scopes, those near
-// the top first.
-func gitPlaces(root string, scopes []string, covered map[string]bool) (places []string) {
-	left := mostEntries
-	for queue := slices.Clone(scopes); len(queue) > 0; queue = queue[1:] {
-		dir := queue[0]
-		if place := filepath.Join(dir, ".git"); !covered[place] {
-			places = append(places, place)
-		}
-		names := folders(filepath.Join(root, dir), &left)
-		for _, name := range names {
-			if rel := filepath.Join(dir, name); name != ".git" && name != "node_modules" && !covered[rel] {
-				queue = append(queue, rel)
+		info, err := os.Lstat(path)
+		ofGit := filepath.Base(rel) == ".git"
+		switch {
+		case err != nil: // gone meanwhile, or a place where nothing is
+		case ofGit:
+			if _, err := fixed(path); err != nil {
+				return nil, err
 			}
+			add(rel)
+			if dir := gitDirAt(filepath.Dir(path), gitFile(path)); dir != "" {
+				leads(dir)
+				leads(gitDirAt(dir, commonDir(dir)))
+			}
+		case p.GitDir != "" && isClosed(filepath.Base(rel)):
+		case info.Mode()&fs.ModeSymlink != 0: // a command can put something else there, which is told
+			leads(rooted(g.root, rel))
+		default:
+			add(rel)
 		}
 	}
-	return places
+	return list, nil
 }
 
-// folders lists the folders in dir, as long as entries are left to be looked at. What cannot
-// be read has none.
-func folders(dir string, left *int) (names []string) {
-	if *left <= 0 {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	entries, _ := f.ReadDir(*left)
-	*left -= len(entries)
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	slices.Sort(names)
-	return names
+// gitFile is the folder that a .git file names, "" if it is none.
+func gitFile(path string) string {
+	dir, _ := readLine(path, "gitdir:")
+	return dir
 }
 
-// planted lists the places at which something stands that did not.
+// commonDir is the folder that a git directory of a linked worktree names, "" if it is none.
+func commonDir(dir string) string {
+	common, _ := readLine(filepath.Join(dir, "commondir"), "")
+	return common
+}
+
+// gitDirAt is the git directory that name leads to, seen from a folder; "" if it is none.
+func gitDirAt(from, name string) string {
+	if name == "" {
+		return ""
+	}
+	dir := rooted(from, name)
+	if dir == "" || !isGitDir(func(name string) bool { return exists(filepath.Join(dir, name)) }) {
+		return ""
+	}
+	return dir
+}
+
+// planted lists what stands there now and did not. What was looked through and has not changed
+// since is not looked through again.
 func (g guard) planted() (list []string) {
-	for _, rel := range g.places {
-		now, err := os.Lstat(filepath.Join(g.root, rel))
-		if err != nil {
-			continue
+	l := look{root: g.root, skip: g.skip, left: mostNew, was: g.folders, folders: map[string]stamp{}}
+	var changed []string
+	for rel, was := range g.folders {
+		_, now, ok := g.stat(rel)
+		if ok && (now != was || now.changed.After(g.opened.Add(-coarse))) {
+			changed = append(changed, rel)
 		}
-		if was := g.was[rel]; was == nil || !os.SameFile(was, now) {
+	}
+	slices.SortFunc(changed, byDepth)
+	l.through(changed)
+	for _, rel := range l.found {
+		// What was not seen before need not be new, if not all was looked through.
+		if id, now, ok := g.stat(rel); ok && !g.known[id] && (g.whole || now.changed.After(g.opened.Add(-coarse))) {
 			list = append(list, filepath.ToSlash(rel))
 		}
 	}
-	slices.SortFunc(list, strings.Compare)
+	for _, rel := range g.places {
+		if id, _, ok := g.stat(rel); ok && !g.known[id] {
+			list = append(list, filepath.ToSlash(rel))
+		}
+	}
+	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+func (g guard) stat(rel string) (fileID, stamp, bool) {
+	info, err := os.Lstat(filepath.Join(g.root, rel))
+	if err != nil {
+		return fileID{}, stamp{}, false
+	}
+	s := stampOf(info)
+	return s.id, s, true
 }

@@ -31,7 +31,7 @@ func TestNestedGitDirectoriesAreClosed(t *testing.T) {
 	}
 }
 
-// What a box cannot hold it tells: places for git and for this program that were empty.
+// What a box cannot hold it tells: what git and this program would obey that was not there.
 func TestPlanted(t *testing.T) {
 	const plant = "git init -q . && git config filter.x.clean evil; mkdir .skein && echo x > .skein/config.yaml;" +
 		"git init -q sub/empty; mv sub/inner sub/moved && mkdir sub/inner && cp -r sub/moved/.git sub/inner/.git; git init -q sub/fresh; git init -q scope/a"
@@ -40,9 +40,9 @@ func TestPlanted(t *testing.T) {
 		change func(*sandbox.Policy)
 		want   []string
 	}{
-		{"whole", func(*sandbox.Policy) {}, []string{".git", ".skein", "scope/a/.git", "sub/empty/.git", "sub/inner/.git"}},
+		{"whole", func(*sandbox.Policy) {}, []string{".git", ".skein", "scope/a/.git", "sub/empty/.git", "sub/fresh/.git", "sub/inner/.git"}},
 		{"scope", func(p *sandbox.Policy) { p.Scopes = []string{"scope"} }, []string{"scope/a/.git"}},
-		{"own git directory", func(p *sandbox.Policy) { p.GitDir = filepath.Join(p.Workspace, ".git") }, []string{".skein", "scope/a/.git", "sub/empty/.git", "sub/inner/.git"}},
+		{"own git directory", func(p *sandbox.Policy) { p.GitDir = filepath.Join(p.Workspace, ".git") }, []string{".skein", "scope/a/.git", "sub/empty/.git", "sub/fresh/.git", "sub/inner/.git"}},
 		{"reader", func(p *sandbox.Policy) { p.Writable = false }, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

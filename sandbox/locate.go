@@ -172,6 +172,9 @@ func (w *walk) make(name string) error {
 	if err := w.files.mayChange(joined(w.done, name)); err != nil {
 		return err
 	}
+	if err := w.files.mayAdd(w.held, name); err != nil {
+		return err
+	}
 	if err := w.dir().Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -32,7 +32,8 @@ type Policy struct {
 	// none, for all of it. GitDir stays writable.
 	Scopes []string
 	// GitDir is a git directory of the host, shown at View/.git and writable iff Writable
-	// is set. Others, at .git of the workspace or below, are never writable.
+	// is set; the workspace is then a copy of the user's tree, whose settings may be changed.
+	// Other git directories, at .git of the workspace or anywhere below, are never writable.
 	GitDir string
 	// ReadOnly lists what else must be visible, such as object stores.
 	ReadOnly []Mount

@@ -15,10 +15,12 @@
 // messages, a socket's buffer), or that keeps others from looking into it, is bounded by the
 // kernel's own limits only.
 //
-// Not held: a command that may write a folder without a git directory can make one there,
-// with hooks and filters that run outside when somebody uses git; [Box.Planted] tells. Git
-// directories that lie deep in a large writable tree, beyond its first 5,000 files and
-// folders, or in node_modules, are neither found nor closed. A socket that a program of the
+// Not held: a command that may write a folder in which there is no git directory, or none of
+// the settings that [Closed] names, can make them there, for programs that obey them outside;
+// [Box.Planted] tells. Those that lie deep in a large writable tree, beyond its first 5,000
+// files and folders, or in node_modules, are neither found nor closed; what a command hides
+// below 50,000 others that it makes is not told. A file among them that its user replaces while
+// the box is open can be changed from then on. A socket that a program of the
 // host binds once the box is open, that it bound by a relative path, or that belongs to
 // another network namespace, as of a container, can be connected to where the box shows it,
 // until Landlock holds that ([Held], version 9). A hidden name of the workspace or of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,6 +34,9 @@ func (f *Files) writeFile(name string, data []byte, perm fs.FileMode) error {
 	if err := f.mayChange(at.path()); err != nil {
 		return err
 	}
+	if err := f.mayAdd(at.held, at.base); err != nil {
+		return err
+	}
 	old, err := at.dir.Lstat(at.base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -52,12 +56,24 @@ func (f *Files) mayWrite(name string) error {
 	if !f.writable {
 		return &refusal{"the workspace is read-only here", "report what should be changed instead", fs.ErrPermission}
 	}
-	for e := range strings.SplitSeq(name, "/") {
-		if slices.ContainsFunc(closed, func(c string) bool { return strings.EqualFold(c, e) }) {
-			return &refusal{"nothing below " + e + " may be written", "write somewhere else", fs.ErrPermission}
+	what := Closed(name)
+	for _, c := range f.closed {
+		if what == "" && within(strings.ToLower(path.Clean(name)), strings.ToLower(c)) {
+			what = c
 		}
 	}
+	if what != "" {
+		return closedFor(what)
+	}
 	return nil
+}
+
+// closedFor refuses to write what other programs obey.
+func closedFor(what string) error {
+	return &refusal{
+		what + " may not be written, nor anything in it: programs outside of the box obey it",
+		"say in your answer what should stand there, for the user to put it there", fs.ErrPermission,
+	}
 }
 
 // mayChange is mayWrite for a name that was followed to its place.
@@ -67,6 +83,26 @@ func (f *Files) mayChange(place string) error {
 	}
 	if !inScopes(f.scopes, place) {
 		return &refusal{"only " + strings.Join(f.scopes, ", ") + " may be changed here", "report what should be changed elsewhere instead", fs.ErrPermission}
+	}
+	return nil
+}
+
+// mayAdd refuses to change or add a name in a folder that lies in a git directory, whatever
+// that is called, or would become one. held are the folders on the way to it, below the root.
+func (f *Files) mayAdd(held []*os.Root, name string) error {
+	if f.gitDir != "" {
+		return closedFor("the git directory " + f.gitDir)
+	}
+	for i, dir := range slices.Concat([]*os.Root{f.root}, held) {
+		if isGitDir(func(e string) bool {
+			if i == len(held) && e == name {
+				return true
+			}
+			_, err := dir.Lstat(e)
+			return err == nil
+		}) {
+			return closedFor("a git directory")
+		}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 	defer func() {
 		err = errors.Join(err, box.Close())
 		if planted := box.Planted(); len(planted) > 0 {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: the command made what git or skein would obey: %s\n", strings.Join(planted, ", "))
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: the command made what programs outside of boxes obey: %s\n", strings.Join(planted, ", "))
 		}
 	}()
 	_, _ = fmt.Fprintln(c.ErrOrStderr(), "box: "+describe(policy))

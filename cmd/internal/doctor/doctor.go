@@ -161,11 +161,11 @@ var unheld = []struct {
 	until      int
 	what, text string
 }{
-	{always, "git directories", "a command can make new ones in folders that it may change; those in folders that were there before are told of"},
+	{always, "git directories", "a command can make new ones, and settings of agents and editors, in folders that it may change; they are told of"},
 	{always, "system folders", "in /usr, /etc, /opt and some of /var all can be read that other users could read; projects in /opt beside the workspace are hidden only if they have a .git, and beside one elsewhere in /usr or /etc are not"},
 	{always, "hidden names in the workspace", "one that appears or is replaced after a box was opened is seen there"},
 	{always, "root's files", "for commands that run as root, those made after a box was opened, or beyond the first 4,000 entries of /etc and /opt, can be read"},
-	{always, "configuration of tools", "a command that may change the workspace may change .envrc, .mcp.json or .claude there"},
+	{always, "what a person starts", "a command that may change the workspace may change build files, instructions to agents and hook manifests there"},
 	{always, "memory", "buffers of sockets and pipes, and what a program hides on purpose where no process shows it, are not counted"},
 	{pipes, "named pipes", "a reader may write into one of the workspace that another program reads"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
