@@ -195,9 +195,13 @@ func TestLiesOfABox(t *testing.T) {
 		{"option for a tree", "write-tree", func(_ *lab, _ worktree.Reach, a *worktree.Answer) {
 			a.Stdout = []byte("--help\n")
 		}, "is no id"},
-		{"tree that is nowhere", "commit-tree", func(l *lab, _ worktree.Reach, a *worktree.Answer) {
-			a.Stdout = []byte(l.git("rev-parse", "HEAD") + "\n") // a commit without it
-		}, "not a valid object"},
+		{"pack of something else", "pack-objects", func(l *lab, reach worktree.Reach, a *worktree.Answer) {
+			cmd := exec.CommandContext(l.Context(), "git", "--git-dir="+l.root+"/.git", "pack-objects", "-q", reach.Scratch+"/pack")
+			cmd.Stdin = strings.NewReader(l.git("rev-parse", "HEAD") + "\n")
+			out, err := cmd.Output()
+			l.check(err)
+			a.Stdout = out
+		}, "bad object"},
 		{"forged object", "write-tree", func(l *lab, reach worktree.Reach, _ *worktree.Answer) {
 			l.forge(reach.Scratch+"/objects", "writer\n", "evil!!\n")
 		}, "index-pack"},

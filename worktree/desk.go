@@ -116,24 +116,22 @@ const mostPack = 1 << 30
 // it that the commit called held has not is in one pack then. That is also what git found in
 // the user's object store, and therefore did not write: the user may delete it.
 func (d *desk) commit(ctx context.Context, tree, message, held string, parents ...string) (string, error) {
-	r, at := d.tree.repo, d.at
-	if d.box == nil {
-		at = r.ours()
-		at.objects = d.at.objects
-	}
+	r := d.tree.repo
 	// By a commit git finds what is new without reading all trees.
-	commit, err := r.commitBy(ctx, d.git, at, tree, message, parents...)
+	commit, err := r.commitTo(ctx, d.at.objects, tree, message, parents...)
 	if err != nil {
 		return "", err
 	}
 	if d.box == nil {
-		_, err = r.packTo(ctx, d.git, at, r.packs(), commit, held)
+		at := r.ours()
+		at.objects = d.at.objects
+		_, err = r.packTo(ctx, r.git, at, r.packs(), commit, held)
 		return commit, err
 	}
 	if err := d.takeOver(ctx, commit, held); err != nil {
 		return "", fmt.Errorf("take over what is new: %w", err)
 	}
-	return r.commit(ctx, tree, message, parents...) // the box may have answered anything
+	return commit, nil
 }
 
 // takeOver takes a pack out of a box.

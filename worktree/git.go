@@ -15,8 +15,7 @@ import (
 type git struct {
 	program string
 	version string
-	box     Box      // where it runs
-	more    []string // environment of its calls, besides what all have
+	box     Box // where it runs
 	fault   func(point string) error
 }
 
@@ -25,14 +24,6 @@ func (g *git) in(box Box) *git {
 	inside := *g
 	inside.box = box
 	return &inside
-}
-
-// at is the same program for whom it is always the same time, in seconds since 1970.
-func (g *git) at(date string) *git {
-	dated := *g
-	dated.more = append(g.more[:len(g.more):len(g.more)],
-		"GIT_AUTHOR_DATE="+date+" +0000", "GIT_COMMITTER_DATE="+date+" +0000")
-	return &dated
 }
 
 // place says which repository a git call works on and whose configuration counts.
@@ -154,7 +145,7 @@ func (g *git) call(ctx context.Context, at place, stdin io.Reader, args ...strin
 		argv = append(argv, "-c", kv)
 	}
 	a, err := g.box.Git(ctx, Call{
-		Argv: append(argv, args...), Dir: at.dir, Stdin: stdin, Env: slices.Concat(fixed, g.more, at.environment()),
+		Argv: append(argv, args...), Dir: at.dir, Stdin: stdin, Env: slices.Concat(fixed, at.environment()),
 	})
 	switch {
 	case ctx.Err() != nil:

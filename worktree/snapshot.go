@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // A Tree is a directory under git that can be snapshot and applied to: the user's, or
@@ -146,49 +145,6 @@ func (t *Tree) freeze(ctx context.Context, r rules, message, held string, parent
 		return nil, err
 	}
 	return &frozen{s, tree, id}, nil
-}
-
-// commit makes a commit that depends on nothing but its tree, message and parents. It
-// is dated like its first parent: merge-base walks by date, and from a commit older
-// than its parent it would walk the whole history.
-func (r *Repo) commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	return r.commitBy(ctx, r.git, r.ours(), tree, message, parents...)
-}
-
-// commitBy is commit by a git at some place. It makes the same commit anywhere.
-func (r *Repo) commitBy(ctx context.Context, g *git, at place, tree, message string, parents ...string) (string, error) {
-	date := "1000000000"
-	args := []string{"commit-tree", tree}
-	for i, p := range parents {
-		if i == 0 {
-			var err error
-			if date, err = r.date(ctx, p); err != nil {
-				return "", err
-			}
-		}
-		args = append(args, "-p", p)
-	}
-	out, err := g.at(date).run(ctx, at, []byte(message), args...)
-	if err != nil {
-		return "", err
-	}
-	id := strings.TrimSpace(string(out))
-	if g == r.git { // else a box may have answered with any commit
-		r.dates.Store(id, date)
-	}
-	return id, nil
-}
-
-// date is when a commit was made. Those of our own are known.
-func (r *Repo) date(ctx context.Context, commit string) (string, error) {
-	if date, known := r.dates.Load(commit); known {
-		return date.(string), nil
-	}
-	date, err := r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", commit)
-	if err == nil {
-		r.dates.Store(commit, date)
-	}
-	return date, err
 }
 
 // count is the number of files in which two commits differ; from "" all files count.

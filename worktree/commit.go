@@ -1,0 +1,86 @@
+package worktree
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1" // it is what git calls its objects by
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// commit makes a commit in our store that depends on nothing but its tree, message and
+// parents. It is dated like its first parent: merge-base walks by date, and from a commit
+// older than its parent it would walk the whole history.
+func (r *Repo) commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	return r.commitTo(ctx, r.objects(), tree, message, parents...)
+}
+
+// commitTo is commit for some folder with objects. A commit is a few lines of our own: for
+// each that git need not write, a merge is a quarter faster, and none comes out of a box.
+func (r *Repo) commitTo(ctx context.Context, objects, tree, message string, parents ...string) (string, error) {
+	date := "1000000000"
+	if len(parents) > 0 {
+		var err error
+		if date, err = r.date(ctx, parents[0]); err != nil {
+			return "", err
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "tree %s\n", tree)
+	for _, p := range parents {
+		fmt.Fprintf(&text, "parent %s\n", p)
+	}
+	for _, role := range []string{"author", "committer"} {
+		fmt.Fprintf(&text, "%s skein <skein@localhost> %s +0000\n", role, date)
+	}
+	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD") // git has neither
+	fmt.Fprintf(&text, "\n%s", message)
+	id, err := r.writeObject(objects, "commit", text.String())
+	if err != nil {
+		return "", fmt.Errorf("write commit: %w", err)
+	}
+	r.dates.Store(id, date)
+	return id, nil
+}
+
+// date is when a commit was made. Those of our own are known.
+func (r *Repo) date(ctx context.Context, commit string) (string, error) {
+	if date, known := r.dates.Load(commit); known {
+		return date.(string), nil
+	}
+	date, err := r.git.line(ctx, r.ours(), "log", "-1", "--no-show-signature", "--format=%ct", commit)
+	if err == nil {
+		r.dates.Store(commit, date)
+	}
+	return date, err
+}
+
+// writeObject writes an object into a folder of them, as git does.
+func (r *Repo) writeObject(objects, kind, text string) (string, error) {
+	whole := fmt.Appendf(nil, "%s %d\x00%s", kind, len(text), text)
+	id := ""
+	if r.format == "sha256" {
+		sum := sha256.Sum256(whole)
+		id = hex.EncodeToString(sum[:])
+	} else {
+		sum := sha1.Sum(whole)
+		id = hex.EncodeToString(sum[:])
+	}
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, err := z.Write(whole)
+	if err = errors.Join(err, z.Close()); err != nil {
+		return "", err
+	}
+	folder := filepath.Join(objects, id[:2])
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	return id, writeWhole(filepath.Join(folder, id[2:]), packed.Bytes())
+}
