@@ -25,7 +25,7 @@ func (r *run) reading(ctx context.Context, reach worktree.Reach) (worktree.Box, 
 	}
 	p := sandbox.Policy{
 		Workspace: reach.Scratch, Writable: true, Hidden: r.repo.Private(),
-		Env: sandbox.Environment(r.o.Environ), Init: r.o.Init,
+		Env: sandbox.Environment(r.o.Environ), Init: r.o.Init, Readable: r.o.Readable, // git may be there
 	}
 	for _, dir := range reach.Visible {
 		p.ReadOnly = append(p.ReadOnly, sandbox.Mount{Host: dir})
