@@ -242,7 +242,7 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 			s.view = s.root // nothing can show the copy at its parent's path
 		}
 		b.run.journal.Append(c.name, &journal.Copied{Backend: c.copy.Backend, Why: c.copy.Why, Path: c.copy.Root})
-		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(snap.Left)}
+		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], c.copy.Without...))}
 	}
 	p, err := b.run.open(ctx, s, c.name, writes, b.place.readers)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"skein/worktree"
@@ -427,4 +428,52 @@ func TestSnapshotDuringApply(t *testing.T) {
 	}
 	l.close(r)
 	l.close(other)
+}
+
+// A change whose folders the disk does not take is taken back, and where that is not certain
+// either the ledger stays for the next try.
+func TestApplyNeedsTheDisk(t *testing.T) {
+	for _, broken := range []int{1, 100} {
+		t.Run(fmt.Sprint(broken, " times"), func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.root, "a", "a\n")
+			l.write(l.root, "dir/gone", "gone\n")
+			l.commit()
+			before := l.files(l.root)
+			var synced []string
+			fail := 0
+			r := l.open(worktree.Options{Session: "s", Fault: func(point string) error {
+				dir, ok := strings.CutPrefix(point, "before sync of "+l.root)
+				if !ok {
+					return nil
+				}
+				synced = append(synced, dir)
+				if fail > 0 {
+					fail--
+					return &os.PathError{Op: "sync", Path: dir, Err: syscall.EIO}
+				}
+				return nil
+			}})
+			s := l.snapshot(r.Tree())
+			ch := l.change(r, s, "0.1", func(dir string) {
+				l.write(dir, "a", "child\n")
+				l.write(dir, "new/er/file", "child\n")
+				l.remove(dir, "dir")
+			})
+			merged := l.merge(r, s.Commit, ch)
+			fail = broken
+			_, err := r.Tree().Apply(t.Context(), s.Commit, merged)
+			if !errors.Is(err, syscall.EIO) || errors.Is(err, worktree.ErrHalfApplied) != (broken > 1) {
+				t.Errorf("Apply = %v, want the disk's error, half applied if it came again", err)
+			}
+			same(t, "tree", l.files(l.root), before)
+			fail, synced = 0, nil
+			l.apply(r.Tree(), s.Commit, merged)
+			slices.Sort(synced)
+			if got, want := slices.Compact(synced), []string{"", "/dir", "/new", "/new/er"}; !slices.Equal(got, want) {
+				t.Errorf("folders made durable = %q, want %q", got, want)
+			}
+			l.close(r)
+		})
+	}
 }

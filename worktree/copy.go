@@ -36,6 +36,9 @@ type Copy struct {
 	// Base is the snapshot that the copy was made of.
 	Base Snapshot
 
+	// Without are the files that .worktreeinclude names and that did not come along.
+	Without []Left
+
 	repo   *Repo
 	folder string // holds tree, our git directory, and the mark that both are whole
 	tree   *Tree

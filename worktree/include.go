@@ -63,32 +63,33 @@ func (t *Tree) includes(ctx context.Context) (_ []string, err error) {
 
 // include copies files of the tree to the same paths below a folder, by reflink where
 // the file system can. Links stay links; what is neither link nor file does not come
-// along, nor what is gone by now or cannot be read. It reaches nothing outside of tree
-// and folder, whatever links either of them holds.
-func (t *Tree) include(ctx context.Context, names []string, folder string) error {
+// along, nor what is gone by now. What may not be read is returned, in order. It reaches
+// nothing outside of tree and folder, whatever links either of them holds.
+func (t *Tree) include(ctx context.Context, names []string, folder string) (shut []string, err error) {
 	if len(names) == 0 {
-		return nil
+		return nil, nil
 	}
 	from, err := os.OpenRoot(t.Root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = from.Close() }()
 	to, err := os.OpenRoot(folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = to.Close() }()
 	const atOnce = 16
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for _, name := range names {
+	closed := make([]bool, len(names))
+	for i, name := range names {
 		g.Go(func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			err := bring(from, to, name)
-			if missing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) {
+			if closed[i] = errors.Is(err, fs.ErrPermission); closed[i] || missing(err) || errors.Is(err, fs.ErrExist) {
 				return nil
 			}
 			if err != nil {
@@ -97,7 +98,13 @@ func (t *Tree) include(ctx context.Context, names []string, folder string) error
 			return nil
 		})
 	}
-	return g.Wait()
+	err = g.Wait()
+	for i, name := range names {
+		if closed[i] {
+			shut = append(shut, name)
+		}
+	}
+	return shut, err
 }
 
 // bring copies one file or link.
@@ -163,10 +170,19 @@ func (c *Copy) bringAlong(ctx context.Context, from *Tree) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(c.folder, copyAlong), list(names), 0o600); err != nil {
+	note := filepath.Join(c.folder, copyAlong)
+	err = os.WriteFile(note, list(names), 0o600)
+	if err == nil {
+		err = errors.Join(syncFile(note), syncFile(c.folder))
+	}
+	if err != nil {
 		return err
 	}
-	return from.include(ctx, names, c.Root)
+	shut, err := from.include(ctx, names, c.Root)
+	for _, name := range shut {
+		c.Without = append(c.Without, Left{name, LeftUnreadable})
+	}
+	return err
 }
 
 // along lists what came along into the copy.

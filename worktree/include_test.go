@@ -39,12 +39,16 @@ func TestIgnoredFilesComeAlong(t *testing.T) {
 	l.gitIn(l.root+"/cache/nested", "init", "-q")
 	before := l.users()
 	want := l.files(l.root, "no.local", "deep/out", "pipe.local", "cache/nested", "shut.local")
+	without := []worktree.Left{{Path: "shut.local", Reason: worktree.LeftUnreadable}}
 	if os.Getuid() == 0 {
-		want["shut.local"] = `false "shut\n"`
+		want["shut.local"], without = `false "shut\n"`, nil
 	}
 	r := l.open(worktree.Options{})
 	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
 	same(t, "copy", l.files(c.Root), want)
+	if !slices.Equal(c.Without, without) {
+		t.Errorf("Without = %+v, want %+v", c.Without, without)
+	}
 	for _, name := range []string{"cache/tool", "a.local"} {
 		old, err := os.Stat(l.root + "/" + name)
 		l.check(err)

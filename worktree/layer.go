@@ -159,12 +159,8 @@ const layersLock = "lock"
 
 // checkoutKind names everything but the tree that decides about the bytes of a checkout.
 func (r *Repo) checkoutKind(s settings) string {
-	text := strings.Join(s.core, "\n") + "\x00" + r.text("info/attributes") + "\x00"
-	if s.attributes != "" {
-		if b, err := readPlain(s.attributes); err == nil {
-			text += string(b)
-		}
-	}
+	_, attributes := s.rules()
+	text := strings.Join(s.core, "\n") + "\x00" + r.text("info/attributes") + "\x00" + attributes
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }

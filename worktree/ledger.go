@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -171,7 +172,6 @@ func (l *ledger) done() bool {
 // finish makes the changes durable, removes folders that the deletions left empty, as
 // git does, and then the ledger.
 func (l *ledger) finish() error {
-	folders := map[string]bool{}
 	for i, e := range l.Entries {
 		l.removeSiblings(i)
 		for dir := path.Dir(string(e.Path)); e.New.Type == "" && dir != "."; dir = path.Dir(dir) {
@@ -179,10 +179,9 @@ func (l *ledger) finish() error {
 				break
 			}
 		}
-		folders[filepath.Dir(l.file(e))] = true
 	}
-	for dir := range folders {
-		_ = syncFile(dir) // those just removed need it no more
+	if err := l.sync(); err != nil {
+		return err
 	}
 	if err := l.fault("before end of ledger"); err != nil {
 		return err
@@ -211,10 +210,35 @@ func (l *ledger) rollBack() (others []string, err error) {
 	for _, folder := range slices.Backward(l.Folders) {
 		_ = syscall.Rmdir(l.at(folder)) // not if anything is in it, or if it is none
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, l.sync())...); err != nil {
 		return others, err
 	}
 	return others, l.remove()
+}
+
+// sync makes what was done durable: the folders in which a name changed. The ledger may not
+// go before, or a power cut could leave neither the change nor what takes it back.
+func (l *ledger) sync() error {
+	folders := map[string]bool{}
+	for _, e := range l.Entries {
+		folders[filepath.Dir(l.file(e))] = true
+	}
+	for _, made := range l.Folders {
+		folders[filepath.Dir(l.at(made))] = true
+	}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		err := l.fault("before sync of " + dir)
+		if err == nil {
+			err = syncFile(dir)
+		}
+		switch {
+		case err == nil, missing(err): // it was removed just now
+		case errors.Is(err, fs.ErrPermission): // nobody but its owner can, who let us write there and not look
+		default:
+			return fmt.Errorf("make durable: %w", err)
+		}
+	}
+	return nil
 }
 
 // rooted reports by its error that the tree is gone.

@@ -117,3 +117,23 @@ func folder(c *worktree.Copy) string {
 	}
 	return filepath.Dir(c.Root)
 }
+
+// Attributes of the user's decide about the bytes of a checkout, where git finds them by
+// itself too: after a change there no base shows the old ones.
+func TestABaseFollowsTheUsersAttributes(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a.txt", "1\n2\n")
+	l.commit()
+	for i, step := range []struct{ attributes, want string }{
+		{"*.txt text eol=crlf\n", `false "1\r\n2\r\n"`},
+		{"", `false "1\n2\n"`},
+	} {
+		l.write(os.Getenv("XDG_CONFIG_HOME"), "git/attributes", step.attributes)
+		r := l.open(worktree.Options{Session: fmt.Sprint("s", i)})
+		c := l.copy(r, l.snapshot(r.Tree()), "0.1")
+		if got := l.files(c.Root)["a.txt"]; got != step.want {
+			t.Errorf("with attributes %q the copy has %s, want %s", step.attributes, got, step.want)
+		}
+		l.close(r)
+	}
+}
