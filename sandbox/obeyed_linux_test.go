@@ -35,7 +35,7 @@ git -C work worktree add -q ../linked && git init -q sub/.git/modules/m && echo 
 	must(t, box, "echo x > work/new && git -C work status --short | grep new && git -C linked log --oneline && git -C bare.git rev-parse && echo x > plain/objects/x && echo x > deep/x")
 	saved := t.TempDir()
 	must(t, host, "cp -a . "+saved)
-	denied(t, box, host, "cp -a "+saved+"/. . && rm -rf x evil",
+	denied(t, box, host, "cp -af "+saved+"/. . && rm -rf x evil",
 		"echo exit > bare.git/hooks/pre-receive", "git -C bare.git config core.fsmonitor /bin/true", "echo exit > deep/er/store/hooks/x",
 		"git -C work config core.fsmonitor /bin/true", "echo x > sep.gitdir/hooks/pre-commit", "echo x > sep.gitdir/worktrees/linked/config.worktree",
 		"mv bare.git evil && mv evil bare.git", "rm sep.gitdir/HEAD", "echo gitdir: ../evil > work/.git")
