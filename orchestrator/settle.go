@@ -161,7 +161,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	if err := b.run.journal.Barrier(); err != nil {
 		return keep(unsaved, err.Error())
 	}
-	err = b.place.onTree(ctx, func(t *worktree.Tree) error { _, err := t.Apply(ctx, b.base.onto, merged); return err })
+	err = b.place.onTree(ctx, func(t *worktree.Tree) error { _, err := c.copy.ApplyTo(ctx, t, b.base.onto, merged); return err })
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
 		return b.conflict(ctx, c, rep, conflict, "it conflicts with the tree as it is now")
 	} else if errors.Is(err, worktree.ErrHalfApplied) {
@@ -170,7 +170,6 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	} else if err != nil {
 		return keep("it could not be applied", err.Error())
 	}
-	_ = c.copy.Merged() // if it cannot be noted a crash keeps the change once more, and loses nothing
 	rep.Change, b.base.onto = delegate.Merged, merged
 	return nil
 }

@@ -32,15 +32,28 @@ var ErrHalfApplied = errors.New("a change stands half applied")
 func (t *Tree) Apply(ctx context.Context, base, merged string) (Applied, error) {
 	ctx, done := t.guard(ctx)
 	defer done()
-	a, err := t.apply(ctx, base, merged, t.repo.id)
+	a, err := t.apply(ctx, base, merged, nil, t.repo.id)
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply to %s: %w", t.Path, err)
 	}
 	return a, nil
 }
 
-// apply is Apply in the name of a run.
-func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (_ Applied, err error) {
+// ApplyTo is [Tree.Apply] of a merge of what was last collected. The copy counts as merged
+// in the step in which the tree does: killed at any time, a change that stands in the tree
+// is not kept, and one that does not stand there is.
+func (c *Copy) ApplyTo(ctx context.Context, t *Tree, base, merged string) (Applied, error) {
+	ctx, done := t.guard(ctx)
+	defer done()
+	a, err := t.apply(ctx, base, merged, c, t.repo.id)
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply %s to %s: %w", c.Name, t.Path, err)
+	}
+	return a, nil
+}
+
+// apply is Apply in the name of a run, of the change of a copy if that is not nil.
+func (t *Tree) apply(ctx context.Context, base, merged string, of *Copy, who runID) (_ Applied, err error) {
 	r := t.repo
 	if err := r.begin(ctx); err != nil {
 		return Applied{}, err
@@ -68,6 +81,9 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (_ App
 		return Applied{}, err
 	}
 	changes, err := r.changes(ctx, now.commit, tree)
+	if err == nil && len(changes) == 0 && of != nil {
+		err = markDone(of.folder)
+	}
 	if err != nil || len(changes) == 0 {
 		return Applied{}, err
 	}
@@ -75,7 +91,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, who runID) (_ App
 	if err != nil {
 		return Applied{}, err
 	}
-	l, err := t.prepare(ctx, now, tree, changes, who)
+	l, err := t.prepare(ctx, now, tree, changes, of, who)
 	if err != nil {
 		return Applied{}, err
 	}
@@ -121,10 +137,13 @@ func (r *Repo) changes(ctx context.Context, from, to string) ([]change, error) {
 
 // prepare checks all that can be checked before the first change and makes the ledger,
 // with the new files staged and the old ones kept beside it, durable.
-func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change, who runID) (*ledger, error) {
+func (t *Tree) prepare(ctx context.Context, now *frozen, tree string, changes []change, of *Copy, who runID) (*ledger, error) {
 	l := &ledger{Tree: bytePath(t.name()), Root: bytePath(t.Root), Keep: bytePath(t.Prefix), dir: t.repo.next("apply"), fault: t.repo.git.point}
 	if t.copy == nil {
 		l.Record = who.ref(recordKind + fmt.Sprint(time.Now().UnixNano()))
+	}
+	if of != nil {
+		l.Of, l.copy = of.Name, of.folder
 	}
 	if err := t.plan(l, now, changes); err != nil {
 		return nil, err

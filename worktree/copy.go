@@ -62,7 +62,7 @@ const (
 	copyOwn   = "own"   // its git directory
 	copyGit   = "git"   // ours: what Collect runs git with
 	copyMark  = "base"  // id of the snapshot; written when the copy is whole
-	copyDone  = "done"  // present when its change stands in the tree it was made of
+	copyDone  = "done"  // present when its change stands in the tree it was made of, or on a ref
 	copyAside = "aside" // what git cannot be let read, out of the tree
 	copyAlong = "along" // what came along into it
 	copyTold  = "told"  // why reclaiming left the copy in place, when it said so
@@ -175,15 +175,28 @@ func (c *Copy) fill(ctx context.Context, user settings) error {
 	return copyIndexIfAny(c.tree.index, filepath.Join(c.GitDir, "index"))
 }
 
-// Merged notes durably that the change last collected was applied: it is not kept when
-// the process dies before Remove. It is called right after [Tree.Apply]; after an error
-// the change may be kept once more.
-func (c *Copy) Merged() error {
-	mark := filepath.Join(c.folder, copyDone)
-	if err := errors.Join(os.WriteFile(mark, nil, 0o600), syncFile(mark), syncFile(c.folder)); err != nil {
-		return fmt.Errorf("note that copy %s is merged: %w", c.Name, err)
+// markDone notes durably that the change of the copy in a folder stands in the tree, or on a
+// ref: it is not kept when the process dies before the copy is removed. One that is not
+// there any more needs no mark.
+func markDone(folder string) error {
+	mark := filepath.Join(folder, copyDone)
+	err := os.WriteFile(mark, nil, 0o600)
+	if missing(err) {
+		return nil
+	}
+	if err := errors.Join(err, syncFile(mark), syncFile(folder)); err != nil {
+		return fmt.Errorf("note that copy %s is done: %w", filepath.Base(folder), err)
 	}
 	return nil
+}
+
+// unmarkDone takes that back.
+func unmarkDone(folder string) error {
+	err := os.Remove(filepath.Join(folder, copyDone))
+	if missing(err) {
+		return nil
+	}
+	return errors.Join(err, syncFile(folder))
 }
 
 // Remove deletes the copy. The caller has merged or kept what it collected, or does not

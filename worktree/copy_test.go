@@ -418,9 +418,9 @@ func TestMergedCopyIsNotKeptAgain(t *testing.T) {
 			l.write(c.Root, ".env", "KEY=1\n")
 		}
 		merged := l.merge(dead, onto, l.collect(c))
-		l.apply(dead.Tree(), onto, merged)
+		_, err := c.ApplyTo(t.Context(), dead.Tree(), onto, merged)
+		l.check(err)
 		onto = merged
-		l.check(c.Merged())
 	}
 	kept := l.closeKeeping(dead) // as if it had been killed before it removed them
 	if len(kept) != 1 || kept[0].Name != "0.2" || kept[0].Ref != "" || !slices.Equal(kept[0].Paths, []string{".env"}) {

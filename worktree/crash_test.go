@@ -55,18 +55,18 @@ func crash(ctx context.Context, root string) error {
 		}
 		return applying && !strings.Contains(point, " git ")
 	}
-	r, err := worktree.Open(ctx, root, worktree.Options{
-		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(),
-		Fault: func(point string) error {
-			if !counts(point) {
-				return nil
-			}
-			if at--; at == 0 {
-				fmt.Println(point)
-				return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
-			}
+	fault := func(point string) error {
+		if !counts(point) {
 			return nil
-		},
+		}
+		if at--; at == 0 {
+			fmt.Println(point)
+			return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
+		}
+		return nil
+	}
+	r, err := worktree.Open(ctx, root, worktree.Options{
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(), Fault: fault,
 	})
 	if err != nil {
 		return err
@@ -97,7 +97,10 @@ func crash(ctx context.Context, root string) error {
 		return err
 	}
 	applying = true
-	if _, err := r.Tree().Apply(ctx, s.Commit, merged); err != nil {
+	if _, err := c.ApplyTo(ctx, r.Tree(), s.Commit, merged); err != nil {
+		return err
+	}
+	if err := fault("applied"); err != nil {
 		return err
 	}
 	applying = false
@@ -207,6 +210,9 @@ func crashes(t *testing.T, in string, prepare func(l *lab) (root string)) {
 			}
 		} else {
 			same(t, what+" neither before nor after", got, after)
+			if kept != "" {
+				t.Errorf("%s: the change is merged, and kept as well", what)
+			}
 		}
 		if _, err := os.Lstat(root + "/gone"); err == nil && got["gone/b"] == "" {
 			t.Errorf("%s: an empty folder is left", what)

@@ -31,7 +31,8 @@ type KeptChange struct {
 
 // Keep puts a ref on a change, refs/skein/<session>/<run>/kept/<name> in our git
 // directory: it outlives the run. Where that name is taken by another change a number
-// follows it. Why is one line.
+// follows it. Why is one line. The copy that it was collected from, if it is still there,
+// counts as done from then on.
 func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref string, err error) {
 	if err := checkName("change", name); err != nil {
 		return "", fmt.Errorf("keep change: %w", err)
@@ -53,20 +54,36 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref strin
 		if n > 1 {
 			ref += fmt.Sprint("-", n)
 		}
-		old, err := r.git.line(ctx, r.ours(), "rev-parse", "-q", "--verify", ref+"^{commit}")
+		same, err := r.keeps(ctx, ref, ch)
 		switch {
-		case err == nil && old == ch.Commit:
-			return ref, nil
-		case err == nil:
+		case err == nil && !same:
 			continue
 		case exitOf(err) == 1:
 			_, err = r.git.run(ctx, r.ours().durable(), nil, "update-ref", ref, id, "")
+		}
+		if err == nil && ch.Name != "" {
+			err = markDone(filepath.Join(r.copiesFolder(), ch.Name))
 		}
 		if err != nil {
 			return "", fmt.Errorf("keep change %s: %w", name, err)
 		}
 		return ref, nil
 	}
+}
+
+// keeps reports whether a ref keeps these files on this base: a run that was killed may have
+// kept them with other words. An error with exit status 1 means that there is no such ref.
+func (r *Repo) keeps(ctx context.Context, ref string, ch Change) (bool, error) {
+	old, err := r.git.line(ctx, r.ours(), "rev-parse", "-q", "--verify", ref+"^{commit}")
+	if err != nil || old == ch.Commit {
+		return err == nil, err
+	}
+	out, err := r.git.line(ctx, r.ours(), "rev-parse", old+"^{tree}", old+"^", ch.Commit+"^{tree}", ch.Commit+"^")
+	if exitOf(err) > 0 {
+		return false, nil // what is on the ref is broken
+	}
+	ids := strings.Fields(out)
+	return err == nil && len(ids) == 4 && ids[0] == ids[2] && ids[1] == ids[3], err
 }
 
 // A NoRunError says that there is nothing of the run that was asked for.
@@ -157,7 +174,7 @@ func (r *Repo) MergeKept(ctx context.Context, k KeptChange) (Applied, error) {
 	err = k.Err
 	var a Applied
 	if err == nil {
-		a, err = r.tree.apply(ctx, k.Base, k.Commit, id)
+		a, err = r.tree.apply(ctx, k.Base, k.Commit, nil, id)
 	}
 	if err != nil {
 		return Applied{}, fmt.Errorf("merge kept change %s of %s: %w", k.Name, k.Session, err)

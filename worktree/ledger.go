@@ -29,8 +29,10 @@ type ledger struct {
 	Folders []bytePath // that will be made, outer ones first
 	Entries []*entry   // in the order in which they are carried out, deletions first
 	Record  string     `json:",omitempty"` // ref that goes when this is rolled back; see [Repo.record]
+	Of      string     `json:",omitempty"` // copy of the same run whose change this is: done when this is
 
 	dir   string
+	copy  string // folder of that copy, "" if it is not there
 	fault func(point string) error
 }
 
@@ -123,6 +125,11 @@ func readLedger(dir string) (*ledger, error) {
 	if l.Record != "" && !recordRef.MatchString(l.Record) {
 		return nil, fmt.Errorf("read ledger %s: record %q", dir, l.Record)
 	}
+	if l.Of != "" {
+		if err := checkName("copy", l.Of); err != nil {
+			return nil, fmt.Errorf("read ledger %s: %w", dir, err)
+		}
+	}
 	for _, e := range l.Entries {
 		if !safePath(string(e.Path)) {
 			return nil, fmt.Errorf("read ledger %s: path %q", dir, e.Path)
@@ -170,7 +177,7 @@ func (l *ledger) done() bool {
 }
 
 // finish makes the changes durable, removes folders that the deletions left empty, as
-// git does, and then the ledger.
+// git does, marks the copy whose change it is, and then removes the ledger.
 func (l *ledger) finish() error {
 	for i, e := range l.Entries {
 		l.removeSiblings(i)
@@ -182,6 +189,11 @@ func (l *ledger) finish() error {
 	}
 	if err := l.sync(); err != nil {
 		return err
+	}
+	if l.copy != "" {
+		if err := markDone(l.copy); err != nil {
+			return err
+		}
 	}
 	if err := l.fault("before end of ledger"); err != nil {
 		return err
@@ -195,6 +207,11 @@ func (l *ledger) rollBack() (others []string, err error) {
 	// A tree that is not there, such as one not mounted now, would look changed by others.
 	if err := l.rooted(); err != nil {
 		return nil, err
+	}
+	if l.copy != "" {
+		if err := unmarkDone(l.copy); err != nil {
+			return nil, err
+		}
 	}
 	var errs []error
 	for i, e := range slices.Backward(l.Entries) {

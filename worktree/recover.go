@@ -222,6 +222,9 @@ func (r *Repo) recoverApply(ctx context.Context, dir string) Recovered {
 
 // conclude finishes or undoes what an Apply had begun.
 func (r *Repo) conclude(ctx context.Context, l *ledger) Recovered {
+	if copies := r.copiesOf(filepath.Dir(l.dir)); copies != "" && l.Of != "" {
+		l.copy = filepath.Join(copies, l.Of)
+	}
 	if l.done() {
 		if err := l.finish(); err != nil {
 			return Recovered{Action: Failed, Err: err}

@@ -17,12 +17,15 @@ import (
 	"skein/worktree"
 )
 
-// The team of a run that is killed: three writers, of whom the second conflicts with the
-// first.
-var team = []struct {
+// A writer is one of the team, with the files it changes.
+type writer struct {
 	name  string
 	files map[string]string
-}{
+}
+
+// The team of a run that is killed: three writers, of whom the second conflicts with the
+// first.
+var team = []writer{
 	{"0.1", map[string]string{"a": "first\n", "dir/new": "first\n"}},
 	{"0.2", map[string]string{"a": "second\n", "second": "second\n"}},
 	{"0.3", map[string]string{"c": "third\n", "dir/b": "third\n", "deep/er/new": "third\n"}},
@@ -36,15 +39,15 @@ func crashTeam(ctx context.Context, root string) error {
 		return err
 	}
 	points := 0
+	fault := func(point string) error {
+		if points++; points == at || point == os.Getenv("CRASH_POINT") {
+			fmt.Println("killed", point)
+			return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
+		}
+		return nil
+	}
 	r, err := worktree.Open(ctx, root, worktree.Options{
-		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(),
-		Fault: func(point string) error {
-			if points++; points == at {
-				fmt.Println("killed", point)
-				return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
-			}
-			return nil
-		},
+		Cache: os.Getenv("CRASH_CACHE"), Session: "dead", Run: "1", Layers: layers(), Box: boxes(), Fault: fault,
 	})
 	if err != nil {
 		return err
@@ -84,9 +87,11 @@ func crashTeam(ctx context.Context, root string) error {
 		case errors.As(err, &conflict):
 			_, err = r.Keep(ctx, changes[i], c.Name, "it conflicts")
 		case err == nil:
-			if _, err = r.Tree().Apply(ctx, onto, merged); err == nil {
-				onto, err = merged, c.Merged()
-			}
+			_, err = c.ApplyTo(ctx, r.Tree(), onto, merged)
+			onto = merged
+		}
+		if err == nil {
+			err = fault("settled " + c.Name)
 		}
 		if err == nil {
 			_, err = c.Remove(ctx)
@@ -128,6 +133,20 @@ func TestTeamKilledAnywhere(t *testing.T) {
 	t.Logf("killed at %d of %d points; recovered: %v", tries, total, actions)
 	if actions["whole tree before"] == 0 || actions["first merged"] == 0 || actions["all merged"] == 0 {
 		t.Errorf("ends of runs = %v, want all three", actions)
+	}
+}
+
+// Killed between the end of a merge, or the keeping of a change, and the removal of the copy.
+func TestSettledOnce(t *testing.T) {
+	for _, w := range team {
+		t.Run(w.name, func(t *testing.T) {
+			t.Setenv("CRASH_POINT", "settled "+w.name)
+			actions := map[string]int{}
+			teamKilled(t, 0, actions)
+			if want := map[bool]string{true: "first merged", false: "all merged"}[w.name < "0.3"]; actions[want] != 1 {
+				t.Errorf("killed when %s was settled: %v, want %s", w.name, actions, want)
+			}
+		})
 	}
 }
 
@@ -204,8 +223,15 @@ func teamKilled(t *testing.T, at int, actions map[string]int) {
 		switch {
 		case !ok && !merged[w.name] && slices.Contains(edited, w.name):
 			t.Errorf("%s: the change of %s is neither merged nor kept", what, w.name)
+		case ok && merged[w.name]:
+			t.Errorf("%s: the change of %s is merged, and kept as well", what, w.name)
 		case ok && len(k.Files) != len(w.files):
 			t.Errorf("%s: of the change of %s is kept %v, want %d files", what, w.name, k.Files, len(w.files))
+		}
+	}
+	for name := range kept {
+		if !slices.ContainsFunc(team, func(w writer) bool { return w.name == name }) {
+			t.Errorf("%s: a change is kept as %s, too", what, name)
 		}
 	}
 	if after, err := os.ReadFile(l.root + "/.git/index"); err != nil || !bytes.Equal(after, index) {
