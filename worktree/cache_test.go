@@ -23,7 +23,7 @@ func TestHomeIsARepository(t *testing.T) {
 			if home == "the repository" {
 				t.Setenv("HOME", l.root)
 			}
-			r, err := worktree.Open(t.Context(), l.root+"/proj", worktree.Options{})
+			r, err := worktree.Open(t.Context(), l.root+"/proj", worktree.Options{Layers: layers()})
 			l.check(err)
 			cache := fmt.Sprintf("%s/skein-%d", temp, os.Getuid())
 			if _, err := os.Lstat(cache); err == nil {
@@ -39,8 +39,8 @@ func TestHomeIsARepository(t *testing.T) {
 				}
 			}
 			c := l.copy(r, s, "0.1")
-			if !strings.HasPrefix(c.Root, r.Private()[0]+"/") {
-				t.Errorf("copy at %s, want it in the first of %q", c.Root, r.Private())
+			if !strings.HasPrefix(folder(c), r.Private()[0]+"/") {
+				t.Errorf("copy at %s, want it in the first of %q", folder(c), r.Private())
 			}
 			l.write(c.Root, "proj/a", "child\n")
 			l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, l.collect(c)))

@@ -77,9 +77,12 @@ func TestFilesThatGitWouldHangOn(t *testing.T) {
 			l.write(l.root, "sub/.gitattributes", "*.bin -text\n")
 			l.write(l.root, ".gitignore", "*.log\n")
 			id := l.commit()
-			l.git("update-index", "--add", "--cacheinfo", "160000,"+id+",mod")
-			l.git("commit", "-q", "-m", "mod")
-			l.check(os.Mkdir(l.root+"/mod", 0o755))
+			if strings.HasPrefix(test.name, "submodule") {
+				l.fresh = "it has a submodule"
+				l.git("update-index", "--add", "--cacheinfo", "160000,"+id+",mod")
+				l.git("commit", "-q", "-m", "mod")
+				l.check(os.Mkdir(l.root+"/mod", 0o755))
+			}
 			r := l.open(worktree.Options{Session: "s"})
 			s := l.snapshot(r.Tree())
 			plant := func(name string) *worktree.Copy {
@@ -88,6 +91,7 @@ func TestFilesThatGitWouldHangOn(t *testing.T) {
 				l.write(c.Root, "work", "work of "+name+"\n")
 				l.write(c.Root, "out.log", "ignored\n")
 				test.plant(l, c.Root)
+				c.Attach("") // its box is closed
 				return c
 			}
 			c := plant("0.1")

@@ -77,6 +77,7 @@ type lab struct {
 	*testing.T
 	root  string
 	cache string
+	fresh string // why the copies of this test's tree cannot be made of layers; "" if they can be
 }
 
 // newLab makes an empty repository.
@@ -94,7 +95,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t, root, filepath.Join(home, "cache", "skein")}
+	l := &lab{T: t, root: root, cache: filepath.Join(home, "cache", "skein")}
 	l.git("init", "-q", "--template=", "-b", "main")
 	l.git("config", "user.name", "Ada")
 	l.git("config", "user.email", "ada@example.org")
@@ -227,8 +228,19 @@ func (l *lab) copy(r *worktree.Repo, s worktree.Snapshot, name string) *worktree
 	if err != nil {
 		l.Fatalf("Copy(%s) = %v, want no error", name, err)
 	}
+	l.madeOfLayers(c)
 	l.attach(c)
 	return c
+}
+
+// madeOfLayers fails where copies shall be made of layers and this one is not, unless the test
+// said that its tree cannot be.
+func (l *lab) madeOfLayers(c *worktree.Copy) {
+	l.Helper()
+	asked := c.Backend == worktree.Fresh && c.Why == ""
+	if want := os.Getenv(onOverlay) != "" && l.fresh == ""; want && c.Backend != worktree.Overlay && !asked {
+		l.Errorf("copy %s is %s (%s), want one of layers", c.Name, c.Backend, c.Why)
+	}
 }
 
 func (l *lab) collect(c *worktree.Copy) worktree.Change {

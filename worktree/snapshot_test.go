@@ -315,6 +315,7 @@ func TestLineEndsComeAndGo(t *testing.T) {
 
 func TestSparseStaysSparse(t *testing.T) {
 	l := newLab(t)
+	l.fresh = "not all files are checked out"
 	l.write(l.root, "in/a", "a\n")
 	l.write(l.root, "out/b", "b\n")
 	l.commit()

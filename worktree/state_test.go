@@ -122,6 +122,7 @@ func TestStatesOfARepository(t *testing.T) {
 // submodule adds a clone of the repository as a submodule.
 func (l *lab) submodule() {
 	l.Helper()
+	l.fresh = "it has a submodule"
 	l.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", l.root, "sub")
 	l.git("commit", "-q", "-m", "submodule")
 }
