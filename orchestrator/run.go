@@ -112,7 +112,8 @@ func (r *run) prepare(ctx context.Context) error {
 	var both errgroup.Group // each starts processes, and neither needs the other
 	both.Go(func() error {
 		repo, noRepo = worktree.Open(ctx, r.dir, worktree.Options{
-			Cache: r.o.Cache, Session: r.o.Session, Run: "1", Backend: r.o.Copies, Layers: r.showsLayers, Box: r.reading,
+			Cache: r.o.Cache, Session: r.o.Session, Run: "1", Backend: r.o.Copies, Layers: r.showsLayers,
+			Closed: sandbox.Obeyed, Box: r.reading,
 		})
 		return nil
 	})

@@ -50,6 +50,9 @@ func Closed(path string) string {
 	return ""
 }
 
+// Obeyed reports whether [Closed] knows a name in the path.
+func Obeyed(path string) bool { return Closed(path) != "" }
+
 func isClosed(name string) bool { return closedNames[strings.ToLower(name)] }
 
 // closedNames is closed for those who ask often.

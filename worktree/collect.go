@@ -52,7 +52,7 @@ func (c *Copy) Collect(ctx context.Context, message string) (Change, error) {
 }
 
 func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
-	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true}, message, c.Base.Commit, c.Base.Commit)
+	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true, closed: c.repo.asked.Closed}, message, c.Base.Commit, c.Base.Commit)
 	if err != nil {
 		return Change{}, err
 	}

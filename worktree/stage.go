@@ -29,6 +29,7 @@ const (
 	LeftNested     = "nested repository"
 	LeftSubmodule  = "files of a submodule"
 	LeftSecret     = "looks like a secret"
+	LeftClosed     = "other programs obey it"
 	LeftName       = "name not allowed in a repository"
 	LeftUnsafe     = "not a file that git can be let read"
 )
@@ -40,6 +41,7 @@ const tooLarge = 10 << 20
 type rules struct {
 	changedToo bool // tooLarge counts for files git knows too, not for new ones only
 	secrets    bool // new files that look like secrets
+	closed     func(path string) bool
 }
 
 // staging is one pass that brings a private index up to date with the working tree.
@@ -129,7 +131,9 @@ func (s *staging) flags(ctx context.Context) error {
 			case above:
 				skipped = append(skipped, name)
 			case nowhere:
-				removed = append(removed, name)
+				if !s.closed(name) {
+					removed = append(removed, name)
+				}
 			case below:
 				if s.upper == nil {
 					s.sparse = append(s.sparse, name)
@@ -146,6 +150,15 @@ func (s *staging) flags(ctx context.Context) error {
 		s.update(ctx, removed, "--force-remove"),
 		s.overlook(ctx, known),
 	)
+}
+
+// closed reports whether a change of the file is left out, and notes it.
+func (s *staging) closed(name string) bool {
+	if s.rules.closed == nil || !s.rules.closed(strings.TrimPrefix(name, s.tree.Prefix)) {
+		return false
+	}
+	s.left = append(s.left, Left{name, LeftClosed})
+	return true
 }
 
 // find says where a file that counts as not checked out is.
@@ -181,6 +194,7 @@ func (s *staging) compare(ctx context.Context) (gone, files []string, err error)
 			return nil, nil, fmt.Errorf("git diff-files: odd answer %q", known)
 		}
 		switch {
+		case s.closed(pair[1]):
 		case pair[0] == "D":
 			gone = append(gone, pair[1])
 		case s.takes(pair[1], s.rules.changedToo, false):
@@ -200,6 +214,7 @@ func (s *staging) untracked(out []byte, warnings string) (files []string) {
 	for _, name := range fields(out) {
 		switch folder, nested := strings.CutSuffix(name, "/"); {
 		case ours(name):
+		case s.closed(folder):
 		case nested:
 			s.left = append(s.left, Left{folder, LeftNested})
 		case s.cameAlong(name):

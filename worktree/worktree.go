@@ -53,6 +53,10 @@ type Options struct {
 	// without an error: there are no boxes, and git reads it where this program runs.
 	Box func(context.Context, Reach) (Box, error)
 
+	// Closed says of a path, slash-separated and relative to the folder that was opened, that
+	// no change of a writer's brings it: other programs obey it. Nil: there is no such path.
+	Closed func(path string) bool
+
 	// Fault is a seam for tests: it is called before and after each git call and each
 	// file replacement, with the name of that point, and its error ends the operation
 	// there. It is called for one point at a time. Nil in production.

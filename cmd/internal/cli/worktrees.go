@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"skein/cmd/internal/face"
+	"skein/sandbox"
 	"skein/worktree"
 )
 
@@ -77,7 +78,7 @@ func repository(c *cobra.Command) (*worktree.Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the current folder: %w", err)
 	}
-	repo, err := worktree.Open(c.Context(), dir, worktree.Options{})
+	repo, err := worktree.Open(c.Context(), dir, worktree.Options{Closed: sandbox.Obeyed})
 	if errors.Is(err, worktree.ErrUnavailable) {
 		return nil, &hinted{err, "go to a folder of a git repository; skein doctor tells what there is"}
 	}
