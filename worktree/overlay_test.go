@@ -3,6 +3,7 @@ package worktree_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -100,6 +101,38 @@ func shown(path string) (pid, inside string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/proc/")
 	pid, inside, found := strings.Cut(rest, "/root/")
 	return pid, "/" + inside, ok && found
+}
+
+// mountsBelow lists what a process sees mounted below a folder.
+func mountsBelow(l *lab, pid, folder string) (points []string) {
+	l.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/mountinfo")
+	if errors.Is(err, os.ErrNotExist) && pid == "self" {
+		return nil // no Linux
+	}
+	l.check(err)
+	for line := range strings.Lines(string(text)) {
+		const point = 4
+		at := strings.ReplaceAll(strings.Fields(line)[point], `\040`, " ")
+		if strings.HasPrefix(at, folder+"/") {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// What the crash suite looks for it would see, if it were there.
+func TestMountsAreSeen(t *testing.T) {
+	onlyLayers(t)
+	l := newLab(t)
+	l.commitOne()
+	r := l.open(worktree.Options{})
+	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
+	pid, inside, ok := shown(c.Root)
+	if got := mountsBelow(l, pid, filepath.Dir(filepath.Dir(l.cache))); !ok || len(got) != 2 || got[0] != inside {
+		t.Errorf("mounts of an open box = %q, want %s and its git directory", got, inside)
+	}
+	l.close(r)
 }
 
 // stored is where the folder of a copy has what its writer changed.
