@@ -159,10 +159,13 @@ func TestReport(t *testing.T) {
 	conflict.Hunks = "--- a/storage/disk.go\n+++ b/storage/disk.go\n@@ -1 +1 @@\n-a\n+b\n"
 	refused := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "refused", Cause: "no space left on device"}
 	idle := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "completed", Turns: 1, Answer: "done"}
-	for name, r := range map[string]Report{"merged": merged, "conflict": conflict, "refused": refused, "idle": idle} {
+	unread := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "completed", Calls: 1, Change: Kept, Why: "its changes could not be read", Detail: "its copy is at /copy"}
+	lost := unread
+	lost.Change, lost.Why, lost.Detail = Lost, "its copy was removed while it worked", ""
+	for name, r := range map[string]Report{"merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost} {
 		golden(t, "report-"+name+".golden", r.Model()+"\n====\n"+r.People())
 	}
-	for _, r := range []Report{conflict, refused} {
+	for _, r := range []Report{conflict, refused, unread, lost} {
 		if !r.Failed() {
 			t.Errorf("%s %s does not count as failed", r.Stop, r.Change)
 		}

@@ -15,6 +15,7 @@ const (
 	Merged   = "merged"   // they are in the parent's tree
 	Conflict = "conflict" // they do not merge; kept
 	Kept     = "kept"     // not merged for another reason; kept
+	Lost     = "lost"     // somebody removed the copy with them
 	InPlace  = "in place" // the child worked in the parent's own tree
 )
 
@@ -51,7 +52,7 @@ type Report struct {
 
 // Failed reports whether the parent must be told that the task was not done.
 func (r Report) Failed() bool {
-	return r.Stop != "completed" || r.Change == Conflict || r.Change == Kept
+	return r.Stop != "completed" || r.Change == Conflict || r.Change == Kept || r.Change == Lost
 }
 
 // Model is the text of the parent's tool result: the evidence envelope, written by the
@@ -94,7 +95,13 @@ func (r Report) change(b *strings.Builder) {
 	if r.Why != "" {
 		fmt.Fprintf(b, "not merged: %s\n", oneLine(r.Why))
 	}
-	if r.Change == Conflict || r.Change == Kept {
+	switch {
+	case r.Change == Lost:
+		b.WriteString("nothing of this change is in the tree, and nothing is left of it. Do the work again from the tree as it is now\n")
+	case r.Change != Conflict && r.Change != Kept:
+	case r.Show == "":
+		b.WriteString("nothing of this change is in the tree; its copy alone holds it, which the user is told of. Do the work again from the tree as it is now, or leave it to the user\n")
+	default:
 		fmt.Fprintf(b, "nothing of this change is in the tree; it is kept as %s. Do the work again from the tree as it is now, or leave it to the user\n", r.Child)
 	}
 	for _, l := range r.Left {

@@ -14,6 +14,7 @@ import (
 	"skein/delegate"
 	"skein/orchestrator"
 	"skein/tools/gate"
+	"skein/worktree"
 )
 
 // faulty is a client that panics when one agent asks for one of its replies.
@@ -268,5 +269,47 @@ func TestResultsHaveAnEnd(t *testing.T) {
 	res := r.results("0")
 	if len(res) != 1 || len(res[0].Text) > 12_000 || !strings.Contains(res[0].Text, "bytes cut") {
 		t.Errorf("result of %d bytes", len(res[0].Text))
+	}
+}
+
+// Somebody removes what a run works with while a writer works: the report says where the
+// change is, and no ref is named that does not stand.
+func TestReportSaysWhereAChangeIs(t *testing.T) {
+	needBox(t)
+	for name, want := range map[string]struct{ change, says string }{
+		"store": {delegate.Kept, "its copy alone holds it"},
+		"cache": {delegate.Lost, "nothing is left of it"},
+	} {
+		for _, backend := range []string{worktree.Fresh, worktree.Overlay} {
+			t.Run(name+" "+backend, func(t *testing.T) {
+				r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "write", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: n.txt, content: "n\n"}}
+- say: done
+`).repo(abc)
+				r.run(func(o *orchestrator.Options) {
+					remove := map[string]string{"store": filepath.Join(r.dir, ".git", "skein"), "cache": o.Cache}[name]
+					o.Copies = backend
+					watch := o.Watch
+					o.Watch = func(e journal.Event) {
+						watch(e)
+						if e.Agent == "0.1" && e.Kind == "result" {
+							if err := os.RemoveAll(remove); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+				s := r.settled()
+				if len(s) != 1 || s[0].Change != want.change || s[0].Ref != "" || !strings.Contains(s[0].Report, want.says) || strings.Contains(s[0].Report, "kept as") {
+					t.Errorf("settled %+v, want %s: %s", s, want.change, want.says)
+				}
+				if strings.Contains(s[0].People, "/bin/git") || !strings.Contains(s[0].People+s[0].Report, "removed") && !strings.Contains(s[0].People, "is gone") {
+					t.Errorf("people are told %q, want what is missing", s[0].People)
+				}
+			})
+		}
 	}
 }

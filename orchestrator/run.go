@@ -233,7 +233,9 @@ func (r *run) tidy(ctx context.Context) {
 	for _, what := range kept {
 		r.recovered(what)
 	}
-	if err != nil {
+	if gone, ok := errors.AsType[*worktree.GoneError](err); ok {
+		r.notice("the run was not cleaned up after: "+err.Error(), gone.Hint())
+	} else if err != nil {
 		r.notice("the run was not cleaned up after: "+err.Error(), "it is tried again at the next start")
 	}
 	r.collect(after)

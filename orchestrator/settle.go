@@ -77,8 +77,8 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		return "", "", nil
 	case c.unread != nil:
 		// The copy stays where it is: nothing with work in it is deleted.
-		rep.Change, rep.Why = delegate.Kept, "its changes could not be read"
-		rep.Detail = c.unread.Error() + "; its copy is at " + c.copy.Root
+		rep.Change, rep.Why, rep.Detail = delegate.Kept, "its changes could not be read", c.unread.Error()
+		b.where(c, rep)
 		return "", "", nil
 	}
 	rep.Left = lefts(c.change.Left)
@@ -98,13 +98,23 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		defer cancel()
 		var unkept error
 		if ref, unkept = b.run.repo.Keep(after, c.change, c.name, whyKept(rep)); unkept != nil {
-			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error()+"; its copy is at "+c.copy.Root, "; ")
+			rep.Detail = strings.TrimPrefix(rep.Detail+"; "+unkept.Error(), "; ")
+			b.where(c, rep)
 			return c.change.Commit, "", err
 		}
 		rep.Show = "skein worktrees show " + path.Base(ref)
 	}
 	b.drop(ctx, c)
 	return c.change.Commit, ref, err
+}
+
+// where tells where a change is that no ref holds.
+func (b *batch) where(c *child, rep *delegate.Report) {
+	if c.copy.Gone() != nil {
+		rep.Change, rep.Why = delegate.Lost, "its copy was removed while it worked"
+		return
+	}
+	rep.Detail += "; its copy is at " + c.copy.Root
 }
 
 // whyKept is the reason that is noted with a kept change.

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -63,6 +64,9 @@ func (b bare) Git(ctx context.Context, c Call) (Answer, error) {
 	a := Answer{stdout.Bytes(), stderr.Bytes(), 0}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		a.Exit, err = exit.ExitCode(), nil
+	}
+	if c.Dir != "" && missing(err) { // of the program, says the system, whatever is missing
+		err = cmp.Or(gone(c.Dir), err)
 	}
 	return a, err
 }

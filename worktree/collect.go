@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func (c *Copy) Collect(ctx context.Context, message string) (Change, error) {
 }
 
 func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
+	if err := cmp.Or(c.Gone(), gone(c.repo.store)); err != nil {
+		return Change{}, err
+	}
 	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true, closed: c.repo.asked.Closed}, message, c.Base.Commit, c.Base.Commit)
 	if err != nil {
 		return Change{}, err

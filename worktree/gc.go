@@ -94,7 +94,7 @@ func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error 
 		return err
 	}
 	return r.locked(func() error {
-		leases, quiet, err := r.quiesce()
+		leases, quiet, err := quiesce(r.store)
 		defer func() {
 			for _, lease := range leases {
 				lease.release()
@@ -136,14 +136,14 @@ func (r *Repo) removeLeft(before time.Time) (removed []string, err error) {
 	return removed, nil
 }
 
-// quiesce takes the leases of all runs and reports whether none lives.
-func (r *Repo) quiesce() (leases []*lock, quiet bool, err error) {
-	names, err := os.ReadDir(filepath.Join(r.store, "runs"))
+// quiesce takes the leases of all runs of a store and reports whether none lives.
+func quiesce(store string) (leases []*lock, quiet bool, err error) {
+	names, err := os.ReadDir(filepath.Join(store, "runs"))
 	if err != nil {
 		return nil, false, err
 	}
 	for _, name := range names {
-		lease, err := tryLock(filepath.Join(r.store, "runs", name.Name(), "lease"))
+		lease, err := tryLock(filepath.Join(store, "runs", name.Name(), "lease"))
 		switch {
 		case errors.Is(err, errHeld):
 			return leases, false, nil

@@ -37,7 +37,11 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref strin
 	if err := checkName("change", name); err != nil {
 		return "", fmt.Errorf("keep change: %w", err)
 	}
-	if err := r.begin(ctx); err != nil {
+	err = r.begin(ctx)
+	if err == nil {
+		err = gone(r.store)
+	}
+	if err != nil {
 		return "", fmt.Errorf("keep change %s: %w", name, err)
 	}
 	// A tag: the commit itself depends on nothing but its content, the time and the
@@ -61,11 +65,11 @@ func (r *Repo) Keep(ctx context.Context, ch Change, name, why string) (ref strin
 		case exitOf(err) == 1:
 			_, err = r.git.run(ctx, r.ours().durable(), nil, "update-ref", ref, id, "")
 		}
-		if err == nil && ch.Name != "" {
-			err = markDone(filepath.Join(r.copiesFolder(), ch.Name))
-		}
 		if err != nil {
 			return "", fmt.Errorf("keep change %s: %w", name, err)
+		}
+		if ch.Name != "" {
+			_ = markDone(filepath.Join(r.copiesFolder(), ch.Name)) // without it the same is found here again
 		}
 		return ref, nil
 	}

@@ -68,12 +68,17 @@ const reclaimTime = time.Minute
 func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ok, err := r.findLocked(); err != nil {
-		return nil, fmt.Errorf("recover: %w", err)
-	} else if !ok {
-		return nil, nil
-	}
+	ok, err := r.findLocked()
 	var done []Recovered
+	if err == nil {
+		done, err = r.tellStrays()
+	}
+	if err != nil {
+		return done, fmt.Errorf("recover: %w", err)
+	}
+	if !ok {
+		return done, nil
+	}
 	note := func(d *deadRun, rec Recovered) {
 		if rec.Action != "" {
 			rec.Session, rec.Run = d.repo.id.session, d.repo.id.run
@@ -86,7 +91,7 @@ func (r *Repo) Recover(ctx context.Context) ([]Recovered, error) {
 		}
 	}
 	var dead []*deadRun
-	err := r.locked(func() error {
+	err = r.locked(func() error {
 		names, err := os.ReadDir(filepath.Join(r.store, "runs"))
 		if err != nil {
 			return err
@@ -310,7 +315,11 @@ func (c *Copy) reclaim(ctx context.Context) Recovered {
 			return Recovered{}
 		}
 	}
-	return Recovered{Name: c.Name, Action: Failed, Folder: c.Root, Err: err}
+	rec = Recovered{Name: c.Name, Action: Failed, Folder: c.Root, Err: err}
+	if c.Gone() != nil {
+		rec.Folder = ""
+	}
+	return rec
 }
 
 // told reports whether the note says that this failure was told, and notes it. Where

@@ -79,6 +79,9 @@ func (r *Repo) find() (bool, error) {
 }
 
 func (r *Repo) findLocked() (bool, error) {
+	if r.lease == nil && gone(r.store) != nil {
+		r.store = ""
+	}
 	if r.store == "" {
 		if r.store = r.findStore(); r.store == "" {
 			return false, nil

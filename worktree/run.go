@@ -159,6 +159,9 @@ func (r *Repo) Close(ctx context.Context) ([]Recovered, error) {
 // what it applied, and its folder unless copies or unfinished ledgers are still there. The
 // caller has its lease.
 func (r *Repo) end(ctx context.Context, id runID) error {
+	if err := gone(r.store); err != nil {
+		return err
+	}
 	refs, err := r.git.line(ctx, r.ours(), "for-each-ref", "--format=%(refname)", id.ref(""))
 	if err != nil {
 		return err

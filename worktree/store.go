@@ -31,7 +31,11 @@ func (r *Repo) findStore() string {
 		if i > 0 && r.checkCache() != nil {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil && writable(dir) {
+		_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+		if i > 0 && missing(err) && r.adopt(dir) {
+			err = nil
+		}
+		if err == nil && writable(dir) {
 			return dir
 		}
 	}
@@ -69,15 +73,16 @@ func (r *Repo) makeStore(dir string) error {
 
 // storeFiles are the files of a store that say what it is.
 func (r *Repo) storeFiles(dir string) map[string]string {
-	alternate := "../../objects"
-	if filepath.Dir(dir) != r.common {
-		alternate = quoteAlternate(filepath.Join(r.common, "objects"))
-	}
-	return map[string]string{
+	files := map[string]string{
 		"HEAD":                    "ref: refs/heads/none\n",
 		"config":                  coreConfig(r.format, "bare = true"),
-		"objects/info/alternates": alternate + "\n",
+		"objects/info/alternates": "../../objects\n",
 	}
+	if filepath.Dir(dir) != r.common {
+		files["objects/info/alternates"] = quoteAlternate(filepath.Join(r.common, "objects")) + "\n"
+		files[identityFile] = r.identity().text()
+	}
+	return files
 }
 
 // makeGitDir writes the files of a git directory. HEAD comes last: with it the folder

@@ -112,7 +112,7 @@ type Collected struct {
 // Settled is the last word on a child, in request order among its siblings.
 type Settled struct {
 	Child     string   `json:"child"`
-	Change    string   `json:"change"` // "" for a reader; none, merged, conflict, kept, in place
+	Change    string   `json:"change"` // "" for a reader; none, merged, conflict, kept, lost, in place
 	Commit    string   `json:"commit,omitempty"`
 	Files     []string `json:"files,omitempty"`
 	Added     int      `json:"added,omitempty"`

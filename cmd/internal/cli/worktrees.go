@@ -150,10 +150,19 @@ func runKept(c *cobra.Command, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("worktrees list: %w", err)
 	}
+	elsewhere, err := notListed(repo)
+	if err != nil {
+		return fmt.Errorf("worktrees list: %w", err)
+	}
+	for _, text := range elsewhere {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+face.Line(text, 1000))
+	}
 	out := c.OutOrStdout()
 	switch {
 	case asJSON:
 		err = writeJSON(out, rows(list))
+	case len(list) == 0 && len(elsewhere) > 0:
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "nothing else is kept here")
 	case len(list) == 0:
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), "nothing is kept: all that writers changed is merged or was dropped")
 	default:
@@ -163,6 +172,24 @@ func runKept(c *cobra.Command, asJSON bool) error {
 		return fmt.Errorf("worktrees list: print it: %w", err)
 	}
 	return nil
+}
+
+// notListed tells of work that is not kept as a change of this repository, or not found as one.
+func notListed(repo *worktree.Repo) (notes []string, err error) {
+	strays, err := repo.Strays()
+	for _, s := range strays {
+		notes = append(notes, fmt.Sprintf("files of writer %s of run %s, of which nothing else is known any more, are in %s: take what you need, then remove %s",
+			s.Name, runName(s.Session, s.Run), s.Files, s.Folder))
+	}
+	if err != nil {
+		return nil, err
+	}
+	stores, err := repo.Moved()
+	for _, s := range stores {
+		notes = append(notes, fmt.Sprintf("changes are kept in %s of a repository that is not at %s any more: they are listed when it is there again",
+			s.Store, strings.TrimSuffix(s.Was, "/.git")))
+	}
+	return notes, err
 }
 
 // A keptRow is a kept change as programs read it.
