@@ -64,11 +64,7 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 		return Change{}, err
 	}
 	ch := Change{Name: c.Name, Base: c.Base.Commit, Commit: f.commit}
-	for _, l := range f.left {
-		if l.Reason != LeftSubmodule { // the parent's, and never in a copy
-			ch.Left = append(ch.Left, l)
-		}
-	}
+	ch.Left = c.judge(f.left)
 	c.left = ch.Left
 	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
 	ch.Empty = len(ch.Files) == 0

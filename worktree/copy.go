@@ -56,16 +56,17 @@ type Copy struct {
 
 // Files in the folder of a copy.
 const (
-	copyTree  = "tree"  // the writer's, if fresh; else
-	copyUpper = "upper" // what it changed
-	copyWork  = "work"  // the kernel's
-	copyOwn   = "own"   // its git directory
-	copyGit   = "git"   // ours: what Collect runs git with
-	copyMark  = "base"  // id of the snapshot; written when the copy is whole
-	copyDone  = "done"  // present when its change stands in the tree it was made of, or on a ref
-	copyAside = "aside" // what git cannot be let read, out of the tree
-	copyAlong = "along" // what came along into it
-	copyTold  = "told"  // why reclaiming left the copy in place, when it said so
+	copyTree  = "tree"       // the writer's, if fresh; else
+	copyUpper = "upper"      // what it changed
+	copyWork  = "work"       // the kernel's
+	copyOwn   = "own"        // its git directory
+	copyGit   = "git"        // ours: what Collect runs git with
+	copyMark  = "base"       // id of the snapshot; written when the copy is whole
+	copyDone  = "done"       // present when its change stands in the tree it was made of, or on a ref
+	copyAside = "aside"      // what git cannot be let read, out of the tree
+	copyAlong = "along"      // what came along into it
+	copySubs  = "submodules" // digests of the submodules that came along
+	copyTold  = "told"       // why reclaiming left the copy in place, when it said so
 )
 
 // Tree is the copy as a tree, for the writer's own writers.
@@ -164,6 +165,9 @@ func (c *Copy) fill(ctx context.Context, user settings) error {
 	}
 	at.config = append(at.config, "checkout.workers=0") // as many as there are processors
 	if _, err := c.repo.git.run(ctx, at, nil, "checkout-index", "-a", "-u", "-q"); err != nil {
+		return err
+	}
+	if err := c.bringSubmodules(ctx, user); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Path, 0o700); err != nil { // a subdirectory git has no files of

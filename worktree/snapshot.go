@@ -32,9 +32,10 @@ type Snapshot struct {
 	Uncommitted int    // files that differ from Head
 	Left        []Left // files of the tree that are not in it
 
-	sparse []string
-	tree   string // of Commit, where it is known
-	from   *Tree  // whose snapshot it is
+	sparse     []string
+	submodules []submodule
+	tree       string // of Commit, where it is known
+	from       *Tree  // whose snapshot it is
 }
 
 // An UnmergedError refuses a tree with a merge that is not solved yet.
@@ -99,6 +100,9 @@ func (t *Tree) snapshot(ctx context.Context) (s Snapshot, err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	s.Commit, s.Left, s.sparse, s.tree = f.commit, f.left, f.sparse, f.tree
+	if err := t.lookForSubmodules(ctx, &s); err != nil {
+		return Snapshot{}, fmt.Errorf("look into submodules: %w", err)
+	}
 	if s.Uncommitted, err = t.repo.count(ctx, s.Head, s.Commit); err != nil {
 		return Snapshot{}, err
 	}

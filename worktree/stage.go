@@ -24,14 +24,15 @@ type Left struct{ Path, Reason string }
 
 // Reasons of [Left].
 const (
-	LeftUnreadable = "unreadable"
-	LeftTooLarge   = "over 10 MiB"
-	LeftNested     = "nested repository"
-	LeftSubmodule  = "files of a submodule"
-	LeftSecret     = "looks like a secret"
-	LeftClosed     = "other programs obey it"
-	LeftName       = "name not allowed in a repository"
-	LeftUnsafe     = "not a file that git can be let read"
+	LeftUnreadable  = "unreadable"
+	LeftTooLarge    = "over 10 MiB"
+	LeftNested      = "nested repository"
+	LeftSubmodule   = "files of a submodule"
+	LeftUncommitted = "uncommitted changes in a submodule"
+	LeftSecret      = "looks like a secret"
+	LeftClosed      = "other programs obey it"
+	LeftName        = "name not allowed in a repository"
+	LeftUnsafe      = "not a file that git can be let read"
 )
 
 // tooLarge is the size beyond which a file does not go into objects unasked.
