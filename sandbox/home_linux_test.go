@@ -101,3 +101,35 @@ func TestHomeBehindLink(t *testing.T) {
 		t.Errorf("a home behind a link: %q, want the tool alone", got)
 	}
 }
+
+// In a workspace that is or holds the home, no command moves what is hidden to where the next
+// box would show it.
+func TestHiddenCannotBeMoved(t *testing.T) {
+	base := homeFolder(t)
+	home := filepath.Join(base, "u")
+	write(t, filepath.Join(home, ".config/gh/hosts.yml"), "a key")
+	write(t, filepath.Join(home, ".config/app/settings"), "settings\n")
+	write(t, filepath.Join(home, ".ssh/id"), "a key")
+	for _, workspace := range []string{home, base} {
+		p := sandbox.Policy{Workspace: workspace, Writable: true, Env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
+		up := strings.TrimPrefix(home+"/", workspace+"/")
+		work := "cd ./" + up + " && echo more >>.config/app/settings && mv .config/app . && cat app/settings && mv app .config/app"
+		if got := must(t, open(t, p), work); got != "settings\nmore\n" {
+			t.Errorf("in %s: work beside what is hidden: %q", workspace, got)
+		}
+		write(t, filepath.Join(home, ".config/app/settings"), "settings\n")
+		// Where mv cannot move it copies what it sees.
+		for _, script := range []string{"mv " + up + ".config c2", "mv " + up + ".config/gh c3", "mv " + up + ".ssh c4", "mv u u2"} {
+			if out, exit := sh(t, open(t, p), script); exit == 0 {
+				t.Errorf("in %s: %s: done, want it refused\n%s", workspace, script, out)
+			}
+			if out, exit := sh(t, open(t, p), "grep -rs 'a key' ."); exit == 0 {
+				t.Errorf("in %s: after %s the next box shows %q", workspace, script, out)
+			}
+		}
+		write(t, filepath.Join(home, ".config/app/settings"), "settings\n")
+	}
+	if text, err := os.ReadFile(filepath.Join(home, ".config/gh/hosts.yml")); err != nil || string(text) != "a key" {
+		t.Errorf("what was hidden is %q, %v, want it as it was", text, err)
+	}
+}

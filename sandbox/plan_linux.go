@@ -72,6 +72,7 @@ func draft(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
+	anchor(p, view, &spec)
 	// First: what is hidden or shown by name stands on top of them.
 	out := outlookOf(p, view)
 	spec.Mounts, spec.Links = append(out.mounts, spec.Mounts...), append(spec.Links, out.links...)
@@ -333,6 +334,30 @@ func hide(p Policy, view string, spec *boxinit.Spec) (gone []string, err error) 
 		}
 	}
 	return gone, nil
+}
+
+// anchor keeps the folders of a writable workspace in which something is hidden where they are:
+// by another name of its folder the next box would show it. Where something is mounted nothing
+// can be moved.
+func anchor(p Policy, view string, spec *boxinit.Spec) {
+	if !p.Writable || p.Layers != nil {
+		return // a copy is thrown away
+	}
+	done := map[string]bool{view: true}
+	for _, m := range spec.Mounts {
+		done[string(m.Target)] = true
+	}
+	for _, m := range spec.Mounts {
+		for dir := filepath.Dir(string(m.Target)); m.Kind == boxinit.Hide && within(dir, view) && !done[dir]; dir = filepath.Dir(dir) {
+			done[dir] = true
+			rel, err := filepath.Rel(view, dir)
+			host := filepath.Join(p.Workspace, rel)
+			if info, lost := os.Lstat(host); err != nil || lost != nil || !info.IsDir() || !inScopes(p.Scopes, rel) {
+				continue
+			}
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(host), Target: boxinit.Raw(dir), Writable: true})
+		}
+	}
 }
 
 // environment is what commands see: the policy's, where caches are, and what the box itself
