@@ -251,8 +251,11 @@ func (c *Copy) judge(left []Left) []Left {
 	}
 	kept := slices.DeleteFunc(slices.Clone(left), func(l Left) bool { return l.Reason == LeftSubmodule && sums[l.Path] != "" })
 	for path, sum := range sums {
-		now, err := digest(c.tree.stored(path))
-		if !errors.Is(err, fs.ErrNotExist) && now != sum {
+		dir := c.tree.stored(path)
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			continue // the submodule itself is gone, or replaced
+		}
+		if now, err := digest(dir); err != nil || now != sum {
 			kept = append(kept, Left{path, LeftSubmodule})
 		}
 	}

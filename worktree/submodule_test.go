@@ -67,18 +67,30 @@ func TestSubmodulesComeAlong(t *testing.T) {
 	}{
 		{"clean", func(*lab) {}, nil, nil},
 		{"at another commit", func(l *lab) { l.write(l.root, "sub/f", "2\n"); commitIn(l, "sub") }, nil, nil},
-		{"a file is edited", func(l *lab) { l.write(l.root, "sub/f", "edited\n") },
-			[]worktree.Left{{Path: "sub", Reason: worktree.LeftUncommitted}}, []string{"sub/f"}},
-		{"a file is new", func(l *lab) { l.write(l.root, "sub/in/new", "new\n") },
-			[]worktree.Left{{Path: "sub/in", Reason: worktree.LeftUncommitted}}, []string{"sub/in/new"}},
-		{"a file is staged", func(l *lab) { l.write(l.root, "sub/new", "new\n"); l.gitIn(l.root+"/sub", "add", "new") },
-			[]worktree.Left{{Path: "sub", Reason: worktree.LeftUncommitted}}, []string{"sub/new"}},
-		{"not checked out", func(l *lab) { l.git("submodule", "--quiet", "deinit", "-f", "sub") }, nil, nil},
-		{"its objects are gone", func(l *lab) {
-			l.remove(l.root, ".git/modules/sub/modules/in/objects")
-			l.check(os.MkdirAll(l.root+"/.git/modules/sub/modules/in/objects", 0o755))
+		{
+			"a file is edited", func(l *lab) { l.write(l.root, "sub/f", "edited\n") },
+			[]worktree.Left{{Path: "sub", Reason: worktree.LeftUncommitted}},
+			[]string{"sub/f"},
 		},
-			[]worktree.Left{{Path: "sub/in", Reason: worktree.LeftSubmodule}}, []string{"sub/in/f", "sub/in/link", "sub/in/.gitattributes", "sub/in/d"}},
+		{
+			"a file is new", func(l *lab) { l.write(l.root, "sub/in/new", "new\n") },
+			[]worktree.Left{{Path: "sub/in", Reason: worktree.LeftUncommitted}},
+			[]string{"sub/in/new"},
+		},
+		{
+			"a file is staged", func(l *lab) { l.write(l.root, "sub/new", "new\n"); l.gitIn(l.root+"/sub", "add", "new") },
+			[]worktree.Left{{Path: "sub", Reason: worktree.LeftUncommitted}},
+			[]string{"sub/new"},
+		},
+		{"not checked out", func(l *lab) { l.git("submodule", "--quiet", "deinit", "-f", "sub") }, nil, nil},
+		{
+			"its objects are gone", func(l *lab) {
+				l.remove(l.root, ".git/modules/sub/modules/in/objects")
+				l.check(os.MkdirAll(l.root+"/.git/modules/sub/modules/in/objects", 0o755))
+			},
+			[]worktree.Left{{Path: "sub/in", Reason: worktree.LeftSubmodule}},
+			[]string{"sub/in/f", "sub/in/link", "sub/in/.gitattributes", "sub/in/d"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLab(t)
