@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -74,7 +75,9 @@ func (l *ledger) replace(i int, e *entry) error {
 	case e.New.Type == "":
 		return l.takeAway(i, e)
 	case e.Old.Type == "":
-		removeEmpty(l.file(e)) // a folder whose files were all deleted
+		if l.empties(e) {
+			removeEmpty(l.file(e))
+		}
 		err := put(l.fresh(e), l.file(e), l.sibling(i), true)
 		if errors.Is(err, fs.ErrExist) {
 			return one(name, KindInTheWay)
@@ -83,6 +86,14 @@ func (l *ledger) replace(i int, e *entry) error {
 	default:
 		return l.exchange(i, e)
 	}
+}
+
+// empties reports whether the ledger deletes files of a folder that stands at the entry's
+// path: what was made there since is somebody's.
+func (l *ledger) empties(e *entry) bool {
+	return slices.ContainsFunc(l.Entries, func(other *entry) bool {
+		return other.New.Type == "" && strings.HasPrefix(string(other.Path), string(e.Path)+"/")
+	})
 }
 
 // exchange puts the new file in the place of the old one. Whoever wrote there since it

@@ -30,6 +30,7 @@ const (
 	KindInTheWay        = "in the way" // something untracked or ignored stands there
 	KindMeanwhile       = "edited meanwhile"
 	KindSparse          = "not checked out"
+	KindFilter          = "below a filter" // what is merged is not what stands in the tree: see [LeftFilter]
 )
 
 // A Conflict is one file that does not merge.

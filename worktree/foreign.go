@@ -21,7 +21,9 @@ import (
 const programs = `^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver|diff\..*\.(command|textconv)|diff\.external)$`
 
 // disarm lists what has to be set so that the repository's own configuration runs
-// nothing: each such key as the user has it for all repositories, or empty.
+// nothing: each such key as the user has it for all repositories, or empty. A filter of
+// which the repository says something else is off as a whole: it is neither the user's nor
+// what made the files of the tree.
 func (r *Repo) disarm(ctx context.Context) ([][2]string, error) {
 	out, err := r.git.run(ctx, r.tree.at, nil, "config", "-z", "--show-scope", "--includes", "--get-regexp",
 		programs+`|^core\.(excludesfile|attributesfile)$`)
@@ -30,6 +32,7 @@ func (r *Repo) disarm(ctx context.Context) ([][2]string, error) {
 	}
 	values := map[string]string{}
 	local := map[string]bool{}
+	own := map[string]string{}
 	for pair := range slices.Chunk(fields(out), 2) {
 		if len(pair) < 2 {
 			return nil, fmt.Errorf("git config: odd answer %q", out)
@@ -38,18 +41,29 @@ func (r *Repo) disarm(ctx context.Context) ([][2]string, error) {
 		if !ok {
 			value = "true" // a key without a value
 		}
+		foreign := pair[0] == "local" || pair[0] == "worktree"
 		switch {
-		case pair[0] != "local" && pair[0] != "worktree":
+		case strings.HasPrefix(key, "core."):
+			values[key], local[key] = r.rulesFile(value, foreign)
+		case foreign:
+			local[key], own[key] = true, value
+		default:
 			values[key] = value
-		case !strings.HasPrefix(key, "core."):
+		}
+	}
+	r.filtersOff = filtersOff(values, own)
+	for name := range r.filtersOff {
+		for _, what := range []string{"clean", "smudge", "process", "required"} {
+			key := "filter." + name + "." + what
 			local[key] = true
-		case r.unreadable(value):
-			values[key] = "/dev/null"
-			local[key] = true
+			delete(values, key)
 		}
 	}
 	var set [][2]string
-	for key := range local {
+	for key, differs := range local {
+		if !differs {
+			continue
+		}
 		value := values[key]
 		if value == "" && strings.HasSuffix(key, ".required") {
 			value = "false"
@@ -60,13 +74,19 @@ func (r *Repo) disarm(ctx context.Context) ([][2]string, error) {
 	return set, nil
 }
 
-// unreadable reports whether git would hang on the file, or get lost in it.
-func (r *Repo) unreadable(name string) bool {
-	if !filepath.IsAbs(name) {
-		name = r.tree.file(name)
+// rulesFile is the name to use for a file with rules, and whether it is another one than is
+// configured: git would hang on what the repository names, or get lost in it, or in a call
+// that does not start at the root of the tree not find it.
+func (r *Repo) rulesFile(name string, foreign bool) (use string, other bool) {
+	use = name
+	if name != "" && !filepath.IsAbs(name) && name[0] != '~' && !strings.HasPrefix(name, "%(") {
+		use = r.tree.file(name)
 	}
-	info, err := os.Stat(name)
-	return err == nil && (!info.Mode().IsRegular() || info.Size() > largeUsers)
+	info, err := os.Stat(use)
+	if foreign && err == nil && (!info.Mode().IsRegular() || info.Size() > largeUsers) {
+		use = "/dev/null"
+	}
+	return use, use != name
 }
 
 // secureStore brings the store into the form that we give it. What of it is a link is

@@ -57,7 +57,6 @@ func TestNothingConfiguredInTheRepositoryRuns(t *testing.T) {
 	r := l.open(worktree.Options{})
 	s := l.snapshot(r.Tree())
 	stored := l.files(l.root)
-	stored["both"] = `false "TEXT OF BOTH\n"` // by the user's filter of that name
 	c := l.copy(r, s, "0.1")
 	same(t, "copy", l.files(c.Root), stored)
 	for _, name := range names {

@@ -161,11 +161,23 @@ func (c *Copy) makePrivate(ctx context.Context, s settings) error {
 	for i, dir := range c.Objects {
 		alternates[i] = quoteAlternate(dir) + "\n"
 	}
+	// Rules of the user's come along: a box does not show their home. Git reads them from the
+	// root of the tree, wherever that is seen.
+	ignore, attributes := s.rules()
+	s.ignore, s.attributes = "", ""
+	if ignore != "" {
+		s.ignore = ".git/" + commonDir + "/info/ignore"
+	}
+	if attributes != "" {
+		s.attributes = ".git/" + commonDir + "/info/user-attributes"
+	}
 	own := filepath.Join(c.GitDir, commonDir)
 	err = makeGitDir(own, map[string]string{
 		"HEAD":                    c.Base.Commit + "\n", // no branch counts as checked out here
 		"config":                  s.text(c.repo.format),
 		"packed-refs":             string(refs),
+		"info/ignore":             ignore,
+		"info/user-attributes":    attributes,
 		"objects/info/alternates": strings.Join(alternates, ""),
 		"info/exclude":            c.repo.text("info/exclude"),
 		"info/attributes":         c.repo.text("info/attributes"),

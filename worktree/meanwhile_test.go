@@ -155,3 +155,72 @@ func TestUserWorksMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// A folder in the way is the user's, though it holds nothing that git knows of.
+func TestFoldersInTheWay(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		folders []string
+		kind    string // "" is merged
+	}{
+		{"none", nil, ""},
+		{"an empty one", []string{"new"}, worktree.KindInTheWay},
+		{"with another one in it", []string{"new/deep"}, worktree.KindInTheWay},
+		{"an empty one beside files that go", []string{"dir/mine"}, worktree.KindInTheWay},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t)
+			l.write(l.root, "dir/deep/a", "a\n")
+			l.write(l.root, "dir/b", "b\n")
+			l.commit()
+			r := l.open(worktree.Options{})
+			s := l.snapshot(r.Tree())
+			ch := l.change(r, s, "0.1", func(dir string) {
+				l.remove(dir, "dir")
+				l.write(dir, "dir", "file\n")
+				l.write(dir, "new", "file\n")
+			})
+			for _, folder := range test.folders {
+				l.check(os.MkdirAll(l.root+"/"+folder, 0o755))
+			}
+			_, err := r.Tree().Apply(t.Context(), s.Commit, l.merge(r, s.Commit, ch))
+			conflict := (*worktree.ConflictError)(nil)
+			switch {
+			case test.kind == "":
+				l.check(err)
+				same(t, "tree", l.files(l.root), map[string]string{"dir": `false "file\n"`, "new": `false "file\n"`})
+			case !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 || conflict.Conflicts[0].Kind != test.kind:
+				t.Errorf("Apply = %v, want one conflict of kind %s", err, test.kind)
+			}
+			for _, folder := range test.folders {
+				if info, err := os.Stat(l.root + "/" + folder); err != nil || !info.IsDir() {
+					t.Errorf("%s is %v, %v, want the user's folder", folder, info, err)
+				}
+			}
+			l.close(r)
+		})
+	}
+}
+
+// One that is made in the very moment stays, too.
+func TestAFolderInTheWayAtTheLastMoment(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	r := l.open(worktree.Options{Fault: func(at string) error {
+		if at == "before replace new" {
+			return os.Mkdir(l.root+"/new", 0o755)
+		}
+		return nil
+	}})
+	s := l.snapshot(r.Tree())
+	ch := l.change(r, s, "0.1", func(dir string) { l.write(dir, "new", "file\n") })
+	_, err := r.Tree().Apply(t.Context(), s.Commit, l.merge(r, s.Commit, ch))
+	if conflict := (*worktree.ConflictError)(nil); !errors.As(err, &conflict) || conflict.Conflicts[0].Kind != worktree.KindInTheWay {
+		t.Errorf("Apply = %v, want a conflict in the way", err)
+	}
+	if info, err := os.Stat(l.root + "/new"); err != nil || !info.IsDir() {
+		t.Errorf("new is %v, %v, want the user's folder", info, err)
+	}
+	l.close(r)
+}

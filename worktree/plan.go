@@ -43,6 +43,8 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
 		case c.old == absent && err != nil && !t.empties(c.path, gone):
 			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
+		case now.stored[c.path]:
+			found = append(found, Conflict{Path: c.path, Kind: KindFilter})
 		case c.old != absent && slices.Contains(now.sparse, c.path):
 			found = append(found, Conflict{Path: c.path, Kind: KindSparse})
 		case c.old != absent && (err != nil || e.Old.Type == ""):
@@ -90,14 +92,32 @@ func (t *Tree) way(name string, gone map[string]bool) (missing []string, free bo
 	return missing, true
 }
 
-// empties reports whether a folder will hold no file once those in gone are deleted.
+// empties reports whether a folder is there for files in gone only, and will be empty once
+// those are deleted. One that is empty now is somebody's, and so is one in it.
 func (t *Tree) empties(name string, gone map[string]bool) bool {
+	folders := map[string]bool{} // those with a file in gone: true
 	err := filepath.WalkDir(t.file(name), func(at string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !gone[strings.TrimPrefix(at, t.Root+"/")] {
-			err = fs.ErrExist
+		at = strings.TrimPrefix(at, t.Root+"/")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			folders[at] = false
+		case !gone[at]:
+			return fs.ErrExist
+		default:
+			for at != name {
+				at = path.Dir(at)
+				folders[at] = true
+			}
 		}
-		return err
+		return nil
 	})
+	for _, needed := range folders {
+		if !needed {
+			return false
+		}
+	}
 	return err == nil
 }
 

@@ -57,6 +57,7 @@ type staging struct {
 	// sparse are the paths that are deliberately not checked out.
 	sparse []string
 	along  map[string]bool // files that came along into a copy, in lower case
+	stored map[string]bool // files that are in the index as git stores them: see filter.go
 }
 
 // stage brings the index of the desk up to date and returns the id of its tree.
@@ -80,6 +81,13 @@ func (d *desk) stage(ctx context.Context, r rules) (*staging, string, error) {
 		}
 	}
 	if err := s.flags(ctx); err != nil {
+		return nil, "", err
+	}
+	files, err := s.filtered(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := s.add(ctx, files); err != nil {
 		return nil, "", err
 	}
 	gone, files, err := s.compare(ctx)
@@ -198,6 +206,7 @@ func (s *staging) compare(ctx context.Context) (gone, files []string, err error)
 		case s.closed(pair[1]):
 		case pair[0] == "D":
 			gone = append(gone, pair[1])
+		case s.stored[pair[1]]: // changed, and named
 		case s.takes(pair[1], s.rules.changedToo, false):
 			files = append(files, pair[1])
 		}

@@ -100,6 +100,8 @@ type Repo struct {
 
 	layering chan struct{} // has room for one: who holds it makes layers
 
+	filtersOff map[string]bool // filters that do not run, see [Repo.disarm]
+
 	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
 	configure sync.Mutex
 	user      *settings // what copies take over of the user's configuration; nil until read
