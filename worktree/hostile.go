@@ -117,6 +117,11 @@ func (t *Tree) guard(ctx context.Context) (context.Context, func()) {
 // clear sets the traps in a copy aside. One that the snapshot has a plain file for is
 // replaced by that when the copy is staged.
 func (c *Copy) clear(ctx context.Context) error {
+	if !c.attached {
+		if err := c.unlock(ctx); err != nil {
+			return err
+		}
+	}
 	return traps(ctx, c.tree.at.work, largeRules, largeRepository, func(name string) error {
 		if c.snapshotHasLarge(ctx, name) {
 			return nil

@@ -33,6 +33,7 @@ const (
 	LeftClosed      = "other programs obey it"
 	LeftName        = "name not allowed in a repository"
 	LeftUnsafe      = "not a file that git can be let read"
+	LeftLineEnds    = "other line ends, as git would write them"
 )
 
 // tooLarge is the size beyond which a file does not go into objects unasked.
@@ -55,9 +56,11 @@ type staging struct {
 	upper *upper // of an overlay copy
 	left  []Left
 	// sparse are the paths that are deliberately not checked out.
-	sparse []string
-	along  map[string]bool // files that came along into a copy, in lower case
-	stored map[string]bool // files that are in the index as git stores them: see filter.go
+	sparse   []string
+	along    map[string]bool // files that came along into a copy, in lower case
+	replaced []string        // submodules in whose place a writer put a file: git is not asked about them
+	known    map[string]bool // the paths in the index to begin with
+	stored   map[string]bool // files that are in the index as git stores them: see filter.go
 }
 
 // stage brings the index of the desk up to date and returns the id of its tree.
@@ -100,6 +103,9 @@ func (d *desk) stage(ctx context.Context, r rules) (*staging, string, error) {
 	if err := s.add(ctx, files); err != nil {
 		return nil, "", err
 	}
+	if err := s.strange(ctx); err != nil {
+		return nil, "", err
+	}
 	slices.SortFunc(s.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	s.left = slices.Compact(s.left)
 	id, err := s.git.line(ctx, s.at, "write-tree")
@@ -117,7 +123,7 @@ func (s *staging) flags(ctx context.Context) error {
 		return err
 	}
 	var assumed, skipped, removed []string
-	known := map[string]bool{}
+	s.known = map[string]bool{}
 	for _, entry := range fields(out) {
 		info, name, ok := strings.Cut(entry, "\t")
 		if !ok || len(info) < 8 {
@@ -131,7 +137,7 @@ func (s *staging) flags(ctx context.Context) error {
 			removed = append(removed, name)
 			continue
 		}
-		known[name] = true
+		s.known[name] = true
 		if tag >= 'a' && tag <= 'z' {
 			assumed = append(assumed, name)
 		}
@@ -149,15 +155,23 @@ func (s *staging) flags(ctx context.Context) error {
 				}
 			}
 		}
-		if mode == "160000" && s.tree.populated(name) {
-			s.left = append(s.left, Left{name, LeftSubmodule})
+		if mode == "160000" && tag != 'S' && tag != 's' {
+			switch info, err := os.Lstat(s.tree.stored(name)); {
+			case s.tree.populated(name):
+				s.left = append(s.left, Left{name, LeftSubmodule})
+			case s.tree.copy == nil: // git tells
+			case errors.Is(err, fs.ErrNotExist):
+				removed = append(removed, name)
+			case err == nil && !info.IsDir():
+				s.replaced = append(s.replaced, name)
+			}
 		}
 	}
 	return errors.Join(
 		s.update(ctx, assumed, "--no-assume-unchanged"),
 		s.update(ctx, skipped, "--no-skip-worktree"),
 		s.update(ctx, removed, "--force-remove"),
-		s.overlook(ctx, known),
+		s.overlook(ctx, s.known),
 	)
 }
 
@@ -211,7 +225,17 @@ func (s *staging) compare(ctx context.Context) (gone, files []string, err error)
 			files = append(files, pair[1])
 		}
 	}
-	return gone, append(files, s.untracked(others, warnings)...), nil
+	files = append(files, s.untracked(others, warnings)...)
+	for _, name := range s.replaced {
+		if !s.closed(name) && s.takes(name, true, s.rules.secrets) {
+			files = append(files, name)
+		}
+	}
+	more, err := s.forced(ctx, files)
+	if err != nil {
+		return nil, nil, err
+	}
+	return gone, append(files, more...), s.sameButCase(ctx, others)
 }
 
 // untracked lists new files that are not ignored, as git told.
@@ -264,16 +288,16 @@ func (s *staging) takes(name string, limit, secrets bool) bool {
 
 // update runs update-index over paths.
 func (s *staging) update(ctx context.Context, paths []string, flags ...string) error {
-	_, err := s.updateWarn(ctx, paths, flags...)
+	_, err := s.updateAt(ctx, s.at, paths, flags...)
 	return err
 }
 
-func (s *staging) updateWarn(ctx context.Context, paths []string, flags ...string) (string, error) {
+func (s *staging) updateAt(ctx context.Context, at place, paths []string, flags ...string) (string, error) {
 	if len(paths) == 0 {
 		return "", nil
 	}
 	args := append([]string{"update-index", "-z"}, flags...)
-	_, warnings, err := s.git.both(ctx, s.at, list(paths), append(args, "--stdin")...)
+	_, warnings, err := s.git.both(ctx, at, list(paths), append(args, "--stdin")...)
 	return warnings, err
 }
 
@@ -292,7 +316,11 @@ var refusals = regexp.MustCompile(`^(open\(.*\): Permission denied` +
 // add stages files as they are now. Where git refuses one, it halves the list until it
 // knows the file that is to blame, names it and takes the rest.
 func (s *staging) add(ctx context.Context, paths []string) error {
-	warnings, err := s.updateWarn(ctx, paths, "--add", "--remove", "--replace")
+	at := s.at
+	if !s.rules.changedToo { // git is to tell of line ends that will come back as others
+		at.config = append(at.config[:len(at.config):len(at.config)], "core.safecrlf=warn")
+	}
+	warnings, err := s.updateAt(ctx, at, paths, "--add", "--remove", "--replace")
 	if e := (*gitError)(nil); errors.As(err, &e) && e.exit > 0 && refusals.MatchString(e.reason()) {
 		if len(paths) == 1 {
 			s.left = append(s.left, Left{paths[0], e.reason()})
@@ -305,8 +333,14 @@ func (s *staging) add(ctx context.Context, paths []string) error {
 		return s.add(ctx, paths[half:])
 	}
 	for line := range strings.Lines(warnings) {
-		if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "Ignoring path "); ok {
+		line = strings.TrimSuffix(line, "\n")
+		if name, ok := strings.CutPrefix(line, "Ignoring path "); ok {
 			s.left = append(s.left, Left{name, LeftName})
+		}
+		if name, ok := strings.CutPrefix(line, "warning: in the working copy of '"); ok && !s.rules.changedToo {
+			if i := strings.LastIndex(name, "', "); i > 0 {
+				s.left = append(s.left, Left{name[:i], LeftLineEnds})
+			}
 		}
 	}
 	return err

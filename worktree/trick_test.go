@@ -133,7 +133,7 @@ var tricks = []trick{
 	}, func(l *lab, c *worktree.Copy, _ func() bool) bool {
 		l.add(c)
 		return l.staged(c, ".skein/config.yaml") != "" && l.staged(c, "dir/.SKEIN/config.yaml") != ""
-	}, nil, nil},
+	}, nil, []string{".skein", "dir/.SKEIN"}},
 	{"names that are .git elsewhere", func(l *lab, c *worktree.Copy, _ string) {
 		l.gitIn(c.Root, "config", "core.protectHFS", "false")
 		l.gitIn(c.Root, "config", "core.protectNTFS", "false")
