@@ -153,6 +153,16 @@ func (r *run) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		ignored, err := repo.Ignored(ctx)
+		if err != nil {
+			return err
+		}
+		if ignored { // copies would be empty, and what is made in them not taken
+			r.repo = nil
+			if r.delegates() {
+				r.notice("git ignores this folder: writers work one after another in place", "readers still run at the same time; work in a folder that git does not ignore for isolated writers")
+			}
+		}
 	}
 	return r.offer()
 }

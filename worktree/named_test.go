@@ -73,15 +73,15 @@ func TestForcedFilesAreTaken(t *testing.T) {
 	l.write(l.root, ".gitignore", "*.ign\nbuild/\n")
 	l.write(l.root, "a", "a\n")
 	l.commit()
-	r := l.open(worktree.Options{})
+	r := l.open(worktree.Options{Closed: func(path string) bool { return path == "closed.ign" }})
 	s := l.snapshot(r.Tree())
 	c := l.copy(r, s, "0.1")
-	for _, name := range []string{"added.ign", "committed.ign", "build/out", "not.ign", "gone.ign", "key.pem", "nested/x"} {
+	for _, name := range []string{"closed.ign", "added.ign", "committed.ign", "build/out", "not.ign", "gone.ign", "key.pem", "nested/x"} {
 		l.write(c.Root, name, name+"\n")
 	}
 	l.link(c.Root, "link.ign", "a")
 	l.write(c.Root, ".git/info/exclude", "key.pem\n")
-	l.gitIn(c.Root, "add", "-f", "committed.ign", "build/out", "link.ign", "gone.ign", "key.pem")
+	l.gitIn(c.Root, "add", "-f", "committed.ign", "build/out", "link.ign", "gone.ign", "key.pem", "closed.ign")
 	l.gitIn(c.Root, "commit", "-q", "-m", "forced")
 	l.gitIn(c.Root, "add", "-f", "added.ign")
 	l.remove(c.Root, "gone.ign")
@@ -93,7 +93,7 @@ func TestForcedFilesAreTaken(t *testing.T) {
 	if want := []string{"added.ign", "build/out", "committed.ign", "link.ign", "nested/x"}; !slices.Equal(names, want) {
 		t.Errorf("Collect = %q, want %q", names, want)
 	}
-	if want := []worktree.Left{{Path: "key.pem", Reason: worktree.LeftSecret}}; !slices.Equal(ch.Left, want) {
+	if want := []worktree.Left{{Path: "closed.ign", Reason: worktree.LeftClosed}, {Path: "key.pem", Reason: worktree.LeftSecret}}; !slices.Equal(ch.Left, want) {
 		t.Errorf("Collect left %v, want %v", ch.Left, want)
 	}
 	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
@@ -126,6 +126,7 @@ func TestStrangeFilesAreNamed(t *testing.T) {
 	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
 	l.write(c.Root, "d/a", "child\n")
 	l.fifo(c.Root, "d/fifo")
+	l.fifo(c.Root, ":!fifo")
 	l.fifo(c.Root, "build/fifo")
 	l.write(c.Root, "d/.skein/x", "x\n")
 	l.check(os.MkdirAll(c.Root+"/e/.skein/empty", 0o755))
@@ -134,6 +135,7 @@ func TestStrangeFilesAreNamed(t *testing.T) {
 	l.write(c.Root, "build/s/.git/config", "[core]\n")
 	ch := l.collect(c)
 	want := []worktree.Left{
+		{Path: ":!fifo", Reason: worktree.LeftSpecial},
 		{Path: "d/.skein", Reason: worktree.LeftOurs},
 		{Path: "d/fifo", Reason: worktree.LeftSpecial},
 		{Path: "s/.git", Reason: worktree.LeftName},
@@ -142,7 +144,7 @@ func TestStrangeFilesAreNamed(t *testing.T) {
 	if !slices.Equal(ch.Left, want) || len(ch.Files) != 1 {
 		t.Errorf("Collect = %v, left %v, want d/a, left %v", ch.Files, ch.Left, want)
 	}
-	if got := l.files(l.drop(c)); len(got) != 4 {
+	if got := l.files(l.drop(c)); len(got) != 5 {
 		t.Errorf("kept %v, want all that was left out", got)
 	}
 	l.close(r)
@@ -205,4 +207,21 @@ func TestManifestNamesWhatDiffers(t *testing.T) {
 		}
 	}
 	l.close(r)
+}
+
+func TestIgnoredFolders(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, ".gitignore", "build/\n*.mine\n")
+	l.write(l.root, ".git/info/exclude", "[x]\n")
+	l.write(l.root, "src/a", "a\n")
+	l.commit()
+	for folder, want := range map[string]bool{
+		"": false, "src": false, "new": false, "build": true, "build/deep": true, "src/odd.mine": true, "x": true, "[x]": false, ":x": false,
+	} {
+		l.check(os.MkdirAll(filepath.Join(l.root, folder), 0o755))
+		r := l.openAt(filepath.Join(l.root, folder), worktree.Options{})
+		if got, err := r.Ignored(t.Context()); err != nil || got != want {
+			t.Errorf("Ignored of %q = %v, %v, want %v", folder, got, err, want)
+		}
+	}
 }

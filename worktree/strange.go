@@ -101,13 +101,17 @@ func (s *staging) strange(ctx context.Context) error {
 	for name := range found {
 		names = append(names, name)
 	}
-	out, err := s.git.run(ctx, s.at, list(names), "check-ignore", "-z", "--stdin")
+	var ask []string
+	for _, name := range names {
+		ask = append(ask, "./"+name) // else one that begins with a colon says more than a name
+	}
+	out, err := s.git.run(ctx, s.at, list(ask), "check-ignore", "-z", "--stdin")
 	if err != nil && exitOf(err) < 0 {
 		return err
 	}
 	ignored := fields(out) // none where git fails: then all are named
 	for _, name := range names {
-		if !slices.Contains(ignored, name) {
+		if !slices.Contains(ignored, "./"+name) {
 			s.left = append(s.left, Left{name, found[name]})
 		}
 	}

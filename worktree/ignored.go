@@ -2,11 +2,30 @@ package worktree
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 )
+
+// Ignored reports whether git ignores the folder that the repository was opened at: a
+// snapshot has nothing of it, and no change brings anything into it, so that a caller had
+// better work in place.
+func (r *Repo) Ignored(ctx context.Context) (bool, error) {
+	if r.tree.Prefix == "" {
+		return false, nil
+	}
+	_, err := r.git.run(ctx, r.tree.at, nil, "check-ignore", "-q", "--", "./"+strings.TrimSuffix(r.tree.Prefix, "/"))
+	if exitOf(err) == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s is ignored: %w", r.tree.Path, err)
+	}
+	return true, nil
+}
 
 // forced lists the files that a writer told git to take although they are ignored. That
 // stands in its own index: nothing of which is believed but the names. Known are the paths
@@ -46,7 +65,7 @@ func (s *staging) forced(ctx context.Context, files []string) ([]string, error) 
 		if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if !s.cameAlong(name) && s.takes(name, true, s.rules.secrets) {
+		if !s.closed(name) && !s.cameAlong(name) && s.takes(name, true, s.rules.secrets) {
 			more = append(more, name)
 		}
 	}
