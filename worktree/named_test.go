@@ -52,7 +52,7 @@ func TestWritersAndSubmodules(t *testing.T) {
 			}
 			folder := l.drop(c)
 			if len(test.left) > 0 {
-				same(t, "left", l.files(folder), map[string]string{"sub/f": `false "F\n"`, "sub/new": `false "N\n"`})
+				same(t, "left", l.files(folder), map[string]string{"sub/a": `false "a\n"`, "sub/f": `false "F\n"`, "sub/new": `false "N\n"`})
 			}
 			_, err := r.Tree().Apply(t.Context(), s.Commit, l.merge(r, s.Commit, ch))
 			if conflict := (*worktree.ConflictError)(nil); test.kind == "" {
