@@ -64,3 +64,40 @@ func TestClosedPathsAreLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// A git directory by another name, whose hooks git would run, comes with no change.
+func TestRepositoriesByOtherNamesAreLeftOut(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.write(l.root, "half/HEAD", "ref: refs/heads/main\n")
+	l.write(l.root, "half/objects/k", "")
+	l.write(l.root, "notes/HEAD", "no git directory\n")
+	l.commit()
+	before := l.files(l.root)
+	r := l.open(worktree.Options{Session: "s"})
+	s := l.snapshot(r.Tree())
+	c := l.copy(r, s, "0.1")
+	l.gitIn(c.Root, "init", "-q", "--bare", "sub/bare")
+	l.write(c.Root, "sub/bare/hooks/post-checkout", "#!/bin/sh\n")
+	l.write(c.Root, "sub/bare/objects/k", "")
+	l.write(c.Root, "sub/bare/refs/k", "")
+	l.write(c.Root, "sub/more", "more\n")
+	l.write(c.Root, "half/refs/k", "")
+	l.write(c.Root, "half/config", "[core]\n\tfsmonitor = false\n")
+	l.write(c.Root, "linked/HEAD", "ref: refs/heads/main\n")
+	l.write(c.Root, "linked/commondir", "../sub/bare\n")
+	l.write(c.Root, "notes/HEAD", "changed\n")
+	l.write(c.Root, "notes/objects/of interest", "text\n")
+	ch := l.collect(c)
+	want := []worktree.Left{{Path: "half", Reason: worktree.LeftNested}, {Path: "linked", Reason: worktree.LeftNested}, {Path: "sub/bare", Reason: worktree.LeftNested}}
+	if !slices.Equal(ch.Left, want) {
+		t.Errorf("left out = %+v, want %+v", ch.Left, want)
+	}
+	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+	before["sub/more"], before["notes/HEAD"], before["notes/objects/of interest"] = `false "more\n"`, `false "changed\n"`, `false "text\n"`
+	same(t, "tree", l.files(l.root), before)
+	if folder := l.drop(c); folder == "" {
+		t.Errorf("what was left out is kept nowhere")
+	}
+	l.close(r)
+}

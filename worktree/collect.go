@@ -56,7 +56,7 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	if err := cmp.Or(c.Gone(), gone(c.repo.store)); err != nil {
 		return Change{}, err
 	}
-	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true, closed: c.repo.asked.Closed}, message, c.Base.Commit, c.Base.Commit)
+	f, err := c.tree.freeze(ctx, rules{changedToo: true, secrets: true, closed: c.repo.asked.Closed, repositories: true}, message, c.Base.Commit, c.Base.Commit)
 	if err != nil {
 		return Change{}, err
 	}

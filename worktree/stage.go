@@ -44,6 +44,8 @@ type rules struct {
 	changedToo bool // tooLarge counts for files git knows too, not for new ones only
 	secrets    bool // new files that look like secrets
 	closed     func(path string) bool
+
+	repositories bool // see [staging.withoutRepositories]
 }
 
 // staging is one pass that brings a private index up to date with the working tree.
@@ -235,7 +237,7 @@ func (s *staging) compare(ctx context.Context) (gone, files []string, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	return gone, append(files, more...), s.sameButCase(ctx, others)
+	return gone, s.withoutRepositories(append(files, more...)), s.sameButCase(ctx, others)
 }
 
 // untracked lists new files that are not ignored, as git told.
