@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"skein/cmd/internal/face"
 	"skein/sandbox"
 )
 
@@ -90,7 +92,7 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 	}
 	out, err := box.Run(ctx, sandbox.Command{
 		Argv: argv, Timeout: o.timeout, Stdin: in,
-		Out: &passing{c.OutOrStdout(), cancel}, Err: &passing{c.ErrOrStderr(), cancel},
+		Out: &passing{screen(c.OutOrStdout()), cancel}, Err: &passing{screen(c.ErrOrStderr()), cancel},
 	})
 	lost := context.Cause(ctx)
 	switch {
@@ -110,6 +112,15 @@ func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
 		return fmt.Errorf("sandbox: pass the output on: %w", lost)
 	}
 	return &commandEnded{out.Exit, "the command was ended for its limit: " + out.Killed, o.hint(out.Killed)}
+}
+
+// screen is a writer for what a command prints: a terminal only shows it, whatever else gets
+// the bytes.
+func screen(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return face.NewVisibleWriter(w)
+	}
+	return w
 }
 
 // input gives a command what is piped or redirected into this program; nil for none. It is

@@ -1,7 +1,9 @@
 package face
 
 import (
+	"io"
 	"strings"
+	"unicode/utf8"
 
 	"skein/tools/gate"
 )
@@ -33,4 +35,32 @@ func Line(s string, limit int) string {
 		return string(r[:limit-1]) + "…"
 	}
 	return s
+}
+
+// A VisibleWriter writes what [Visible] makes of text that comes in pieces.
+type VisibleWriter struct {
+	to   io.Writer
+	part []byte // the beginning of a character
+}
+
+// NewVisibleWriter writes to a terminal.
+func NewVisibleWriter(to io.Writer) *VisibleWriter { return &VisibleWriter{to: to} }
+
+// Write keeps a character that is not whole yet until its rest comes.
+func (w *VisibleWriter) Write(p []byte) (int, error) {
+	text := append(w.part, p...)
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if start := text[len(text)-i:]; utf8.RuneStart(start[0]) {
+			if !utf8.FullRune(start) {
+				whole -= i
+			}
+			break
+		}
+	}
+	w.part = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(w.to, Visible(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
