@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // toolsOfHome are shown of the user's home folder, besides caches and what PATH and the
@@ -76,22 +78,23 @@ func tools(p Policy) (list []string) {
 	return append(list, "/home/linuxbrew/.linuxbrew")
 }
 
+// mostText is more than any file that says where a git directory is, or its configuration, has.
+const mostText = 1 << 20
+
 // gitDirs lists where the git directory of a linked worktree or a submodule is. What the
-// workspace says of it counts only if the git directory says the same of the workspace.
+// workspace says of it counts only if a git directory outside says the same of the workspace,
+// from where git has it: what a workspace holds is a stranger's word, whoever it names.
 func gitDirs(p Policy) []string {
-	dir, ok := readLine(filepath.Join(p.Workspace, ".git"), "gitdir:")
-	if !ok {
-		return nil
-	}
-	if dir = rooted(p.Workspace, dir); dir == "" {
-		return nil
+	dir := gitDirAt(p.Workspace, gitFile(filepath.Join(p.Workspace, ".git")))
+	if dir == "" || within(dir, p.Workspace) {
+		return nil // none, or shown already
 	}
 	if back, ok := readLine(filepath.Join(dir, "gitdir"), ""); ok {
-		common, ok := readLine(filepath.Join(dir, "commondir"), "")
-		if !ok || rooted(dir, back) != filepath.Join(p.Workspace, ".git") {
+		common := gitDirAt(dir, commonDir(dir))
+		if common == "" || filepath.Dir(dir) != filepath.Join(common, "worktrees") || rooted(dir, back) != filepath.Join(p.Workspace, ".git") {
 			return nil
 		}
-		return []string{rooted(dir, common)}
+		return []string{common}
 	}
 	if work, ok := readLine(filepath.Join(dir, "config"), "worktree ="); ok && rooted(dir, work) == p.Workspace {
 		return []string{dir}
@@ -99,14 +102,20 @@ func gitDirs(p Policy) []string {
 	return nil
 }
 
-// readLine returns what follows the prefix in the first line of a file that has it.
+// readLine returns what follows the prefix in the first line of a file that has it. A command
+// of another box may put something else in its place at any moment, such as a pipe: so it is
+// opened without waiting, and only then looked at.
 func readLine(path, prefix string) (string, bool) {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+	f, err := os.OpenFile(path, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return "", false
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostText+1))
+	if err != nil || len(text) > mostText {
 		return "", false
 	}
 	for line := range strings.Lines(string(text)) {

@@ -83,6 +83,47 @@ func TestWorktreeElsewhere(t *testing.T) {
 	}
 }
 
+// No workspace names a folder of the host and is shown it: neither by a git directory that it
+// brings, nor by one that git did not make.
+func TestWorkspaceNamesOthers(t *testing.T) {
+	dir := place(t)
+	needProgram(t, "git")
+	bare := outside(t, dir)
+	must(t, bare, "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../own && mkdir plain other && echo plan > other/plan.txt && git clone -q --bare main other/bare")
+	work := filepath.Join(dir, "work")
+	names := func(gitdir string) string { return "mkdir -p work && cd work && echo 'gitdir: " + gitdir + "' > .git; " }
+	for name, make := range map[string]string{
+		"relative":                       names("./evil") + "mkdir evil && echo ../.git > evil/gitdir && echo ../../other > evil/commondir",
+		"looks like one":                 names("./evil") + "mkdir evil && echo ref: refs/heads/main > evil/HEAD && echo ../.git > evil/gitdir && echo ../../other > evil/commondir",
+		"of a real one":                  names("./evil") + "mkdir evil && echo ref: refs/heads/main > evil/HEAD && echo ../.git > evil/gitdir && echo ../../other/bare > evil/commondir",
+		"among worktrees":                names("./worktrees/evil") + "mkdir -p worktrees/evil && echo ref: refs/heads/main > worktrees/evil/HEAD && echo ../../.git > worktrees/evil/gitdir && echo ../../../other/bare > worktrees/evil/commondir",
+		"worktrees are a link":           names("./evil") + "mkdir -p evil w && echo ref: refs/heads/main > evil/HEAD && echo ../.git > evil/gitdir && echo ../l > evil/commondir && ln -s ../other/bare l",
+		"by a link":                      names("./evil") + "ln -s ../other/bare evil",
+		"of another worktree":            names("../main/.git/worktrees/own"),
+		"outside, but no git directory":  names("../plain") + "echo ../work/.git > ../plain/gitdir; echo ../other > ../plain/commondir; echo ref: refs/heads/main > ../plain/HEAD",
+		"outside, of none that git made": names("../plain") + "echo ../work/.git > ../plain/gitdir; echo ../other/bare > ../plain/commondir; echo ref: refs/heads/main > ../plain/HEAD",
+	} {
+		must(t, bare, "rm -rf work; "+make)
+		script := "ls -A " + dir + "; cat ../other/plan.txt ../other/bare/HEAD ../main/.git/HEAD ../plain/HEAD 2>/dev/null; true"
+		if got := must(t, open(t, sandbox.Policy{Workspace: work}), script); got != "work\n" {
+			t.Errorf("%s: a box shows %q, want the workspace alone", name, got)
+		}
+	}
+	if got := must(t, open(t, sandbox.Policy{Workspace: filepath.Join(dir, "own")}), "cat ../main/.git/HEAD"); got != "ref: refs/heads/main\n" {
+		t.Errorf("control: in a worktree that git made: %q, want its git directory", got)
+	}
+}
+
+// The git directory of a submodule is shown where the workspace is the submodule.
+func TestSubmoduleAlone(t *testing.T) {
+	dir := place(t)
+	needProgram(t, "git")
+	must(t, outside(t, dir), "git init -q -b main lib && git -C lib commit -q --allow-empty -m first && git init -q -b main super && git -C super -c protocol.file.allow=always submodule --quiet add ../lib sub && echo x > super/f")
+	if got := must(t, open(t, sandbox.Policy{Workspace: filepath.Join(dir, "super/sub")}), "git log --format=%s; git status --short; cat ../f 2>/dev/null || echo none"); got != "first\nnone\n" {
+		t.Errorf("in a submodule: %q, want its history and nothing else", got)
+	}
+}
+
 // A workspace among programs of the system hides the projects beside it.
 func TestProjectsInOpt(t *testing.T) {
 	dir, err := os.MkdirTemp("/opt", "skein-test-")
