@@ -87,7 +87,7 @@ func (m *mason) build(ctx context.Context, below *layer, changes []change, name 
 		err = os.RemoveAll(git)
 	}
 	if err == nil {
-		err = seal(m.dir, below == nil)
+		err = seal(m.dir)
 	}
 	if err == nil {
 		err = m.repo.git.point("before layer")

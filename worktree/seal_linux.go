@@ -18,22 +18,24 @@ import (
 // seal: what the system says of every file in it, and by which the next run sees that nobody
 // touched them.
 
-// seal writes the lease of a finished layer. One that is to outlive the next start of the
-// system, as a base is worth it, is written to the disk first.
-func seal(dir string, lasting bool) error {
-	text := ""
-	if lasting {
-		if err := syncAll(dir); err != nil {
-			return fmt.Errorf("seal layer: %w", err)
-		}
-	} else {
-		text = "\n" + bootID()
+// worthSync is the number of files from which a layer is to outlive the next start of the
+// system: it is written to the disk for that, which others that write have to wait for.
+const worthSync = 5_000
+
+// seal writes the lease of a finished layer.
+func seal(dir string) error {
+	text, files, err := sealOf(dir)
+	switch {
+	case err != nil:
+	case files < worthSync:
+		text += "\n" + bootID()
+	default:
+		err = syncAll(dir)
 	}
-	sum, err := sealOf(dir)
 	if err != nil {
 		return fmt.Errorf("seal layer: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dir, layerLease), []byte(sum+text), 0o600)
+	return os.WriteFile(filepath.Join(dir, layerLease), []byte(text), 0o600)
 }
 
 // syncAll writes the file system of a folder to the disk: of 25,000 files each by itself would
@@ -63,15 +65,15 @@ func sealed(dir string) bool {
 	if once && (boot == "" || boot != bootID()) {
 		return false
 	}
-	sum, err := sealOf(dir)
+	sum, _, err := sealOf(dir)
 	return err == nil && sum == want
 }
 
 // sealOf sums up everything in a layer but its lease. Nothing can be written to a file, moved
 // or put in its place without a change of what is looked at here.
-func sealOf(dir string) (string, error) {
+func sealOf(dir string) (text string, files int, err error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -88,8 +90,9 @@ func sealOf(dir string) (string, error) {
 		if !d.IsDir() { // of a folder its entries tell
 			line = fmt.Appendf(line, " %d %d %d", st.Size, info.ModTime().UnixNano(), unix.TimespecToNsec(unix.Timespec(st.Ctim)))
 		}
+		files++
 		_, err = sum.Write(append(line, '\n'))
 		return err
 	})
-	return hex.EncodeToString(sum.Sum(nil)), err
+	return hex.EncodeToString(sum.Sum(nil)), files, err
 }

@@ -13,5 +13,5 @@ func whiteout(string) error         { return errors.ErrUnsupported }
 func isWhiteout(fs.FileInfo) bool   { return false }
 func isOpaque(string) (bool, error) { return false, nil }
 func tryLayers(string) error        { return errors.ErrUnsupported }
-func seal(string, bool) error       { return errors.ErrUnsupported }
+func seal(string) error             { return errors.ErrUnsupported }
 func sealed(string) bool            { return false }
