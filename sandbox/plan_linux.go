@@ -28,9 +28,18 @@ type plan struct {
 
 // planFor works out how to build the box of a checked policy.
 func planFor(p Policy) (plan, error) {
+	closed := make(chan []string, 1)
+	go func() { // waited for just below
+		var found []string
+		if os.Geteuid() == 0 {
+			found = onlyRoots(rootsTrees, nil, mostOfSystem)
+		}
+		closed <- found
+	}()
 	pl, err := draft(p)
+	found := <-closed
 	if err == nil {
-		pl.finish()
+		pl.finish(found)
 	}
 	return pl, err
 }
@@ -85,12 +94,11 @@ func draft(p Policy) (plan, error) {
 }
 
 // finish adds what only root may read, where commands are root, and puts the mounts in order.
-func (pl *plan) finish() {
-	var closed []string
-	if pl.spec.UID == 0 {
-		closed = onlyRoots(rootsTrees, pl.out.told, mostOfSystem)
+func (pl *plan) finish(closed []string) {
+	if pl.spec.UID != 0 {
+		closed = nil
 	}
-	for _, path := range closed {
+	for _, path := range besides(closed, pl.out.told) {
 		if at := nearest(pl.spec.Mounts, path); at >= 0 && slices.Contains(pl.out.shown, string(pl.spec.Mounts[at].Target)) {
 			pl.spec.Mounts = append(pl.spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
 			pl.gone = append(pl.gone, path)

@@ -91,7 +91,9 @@ func TestWorkspaceNamesOthers(t *testing.T) {
 	bare := outside(t, dir)
 	must(t, bare, "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../own && mkdir plain other && echo plan > other/plan.txt && git clone -q --bare main other/bare")
 	work := filepath.Join(dir, "work")
-	names := func(gitdir string) string { return "mkdir -p work && cd work && echo 'gitdir: " + gitdir + "' > .git; " }
+	names := func(gitdir string) string {
+		return "mkdir -p work && cd work && echo 'gitdir: " + gitdir + "' > .git; "
+	}
 	for name, make := range map[string]string{
 		"relative":                       names("./evil") + "mkdir evil && echo ../.git > evil/gitdir && echo ../../other > evil/commondir",
 		"looks like one":                 names("./evil") + "mkdir evil && echo ref: refs/heads/main > evil/HEAD && echo ../.git > evil/gitdir && echo ../../other > evil/commondir",

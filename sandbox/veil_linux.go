@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,20 +27,21 @@ var rootsTrees = []string{"/etc", "/opt"}
 func onlyRoots(trees, told []string, most int) (list []string) {
 	for queue := slices.Clone(trees); len(queue) > 0 && most > 0; queue = queue[1:] {
 		closed, open := closedIn(queue[0], &most)
-		for _, path := range closed {
-			if slices.Contains(told, path) {
-				continue
-			}
-			if slices.ContainsFunc(told, func(t string) bool { return within(t, path) }) {
-				open = append(open, path)
-				continue
-			}
+		list, queue = append(list, closed...), append(queue, open...)
+	}
+	return besides(list, told)
+}
+
+// besides takes out of a list of closed paths what the box was told to show and all below it;
+// of a folder that holds such a thing it takes the rest.
+func besides(closed, told []string) (list []string) {
+	for _, path := range closed {
+		switch {
+		case slices.ContainsFunc(told, func(t string) bool { return within(path, t) }):
+		case slices.ContainsFunc(told, func(t string) bool { return within(t, path) }):
+			list = append(list, onlyRoots([]string{path}, told, mostOfSystem)...)
+		default:
 			list = append(list, path)
-		}
-		for _, path := range open {
-			if !slices.Contains(told, path) {
-				queue = append(queue, path) // a file has nothing in it
-			}
 		}
 	}
 	return list
@@ -52,10 +55,14 @@ func closedIn(dir string, most *int) (closed, open []string) {
 		return nil, nil
 	}
 	defer func() { _ = f.Close() }()
-	names, _ := f.Readdirnames(-1) // what cannot be read shows nothing either
-	slices.Sort(names)
-	*most -= len(names)
-	for _, name := range names {
+	entries, _ := f.ReadDir(-1) // what cannot be read shows nothing either
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	*most -= len(entries)
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() && !e.Type().IsRegular() {
+			continue // most of /etc are links
+		}
 		var st unix.Stat_t
 		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // gone
