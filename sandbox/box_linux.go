@@ -109,6 +109,8 @@ func (b *Box) refused(err error) error {
 		err = fmt.Errorf("%w: %w", ErrNoNet, err)
 	case said.fault == boxinit.FaultPath:
 		return &policyError{err, "commands run as the owner of the workspace: let that user enter the folders above it"}
+	case said.fault == boxinit.FaultGone:
+		return &policyError{err, "it changed while the box was opened: try again"}
 	}
 	return &noBox{err}
 }

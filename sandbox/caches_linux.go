@@ -77,7 +77,7 @@ func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
 		}
 		told[c.variable] = true
 		place := c.place()
-		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(source), Target: boxinit.Raw(place), Writable: true, Mine: true})
+		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(source), Target: boxinit.Raw(place), Writable: true, Mine: true, Optional: true})
 		for _, path := range hidden {
 			if rel, ok := strings.CutPrefix(path, source+"/"); ok {
 				add(boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(filepath.Join(place, rel))})
@@ -89,7 +89,7 @@ func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
 	// as well: it complains of a folder that it may not write.
 	if notes, err := filepath.EvalSymlinks(filepath.Join(modules(p.Env), "cache", "download")); err == nil && filepath.IsAbs(notes) &&
 		!slices.ContainsFunc(hidden, func(h string) bool { return within(notes, h) }) {
-		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(notes), Target: boxinit.Raw(notes), Writable: true, Mine: true})
+		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(notes), Target: boxinit.Raw(notes), Writable: true, Mine: true, Optional: true})
 	}
 	if goCache := caches[0]; !told[goCache.variable] { // too large for the private home
 		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(goCache.place()), Writable: true, Mine: true, Size: r.layers})

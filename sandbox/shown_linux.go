@@ -61,6 +61,9 @@ func outlookOf(p Policy, view string) outlook {
 	for _, path := range wanted {
 		o.show(path, o.narrow)
 	}
+	for i := range o.mounts {
+		o.mounts[i].Optional = true // nobody asked for any of it by name
+	}
 	for _, path := range gitDirs(p) {
 		o.show(path, o.aboveNoHome)
 	}

@@ -104,7 +104,9 @@ func (o outlook) veil(spec *boxinit.Spec, names []string) {
 			return within(point, filepath.Join(string(spec.Mounts[at].Target), string(name)))
 		}
 		if at >= 0 && spec.Mounts[at].Kind == boxinit.Veil && !slices.ContainsFunc(spec.Mounts[at].Names, denied) {
-			mounted = append(mounted, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(point), Target: boxinit.Raw(point)})
+			mounted = append(mounted, boxinit.Mount{
+				Kind: boxinit.Bind, Source: boxinit.Raw(point), Target: boxinit.Raw(point), Optional: true, // it may lie under another one
+			})
 		}
 	}
 	spec.Mounts = append(spec.Mounts, mounted...)

@@ -15,6 +15,7 @@ import (
 type builder struct {
 	spec  Spec
 	binds map[int]int    // index in spec.Mounts → its tree, still attached nowhere
+	gone  map[int]bool   // indexes in spec.Mounts of what is left out
 	piles map[int]layers // index in spec.Mounts → what its tree is going to be made of
 	null  int            // the tree of /dev/null, shown where a file is hidden
 	procs int            // the file system of Kind Proc, 0 before it is made
@@ -32,7 +33,7 @@ func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	b := &builder{spec: spec, binds: map[int]int{}, piles: map[int]layers{}}
+	b := &builder{spec: spec, binds: map[int]int{}, gone: map[int]bool{}, piles: map[int]layers{}}
 	if err := b.take(); err != nil {
 		return err
 	}
@@ -43,7 +44,10 @@ func build(spec Spec) error {
 		return fmt.Errorf("leave the root of the host: %w", err)
 	}
 	for i, m := range spec.Mounts {
-		if err := b.attach(i, m); err != nil {
+		if b.gone[i] {
+			continue
+		}
+		if err := b.attach(i, m); err != nil && !(m.Optional && changed(err)) { // what was removed since it was taken
 			return fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
 		}
 	}
@@ -86,34 +90,44 @@ func (b *builder) take() (err error) {
 		return fmt.Errorf("take %s: %w", os.DevNull, err)
 	}
 	for i, m := range b.spec.Mounts {
-		attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-		switch m.Kind {
-		case Bind:
-			if !m.Writable {
-				attr |= unix.MOUNT_ATTR_RDONLY
-			}
-		case Proc:
-			// Only where the host's can be seen does the kernel give another one.
-			if b.procs, err = newFileSystem("proc"); err != nil {
-				return err
-			}
-			continue
-		case Overlay, Layers, Veil:
-			if b.piles[i], err = takeLayers(m); err != nil {
-				return err
-			}
-			continue
-		case Device:
-			// Read-only keeps the mode of a device, not what is written to it.
-			attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_RDONLY
-		default:
-			continue
-		}
-		if b.binds[i], err = takeTree(m.Source, attr); err != nil {
+		switch err := b.takeFor(i, m); {
+		case err == nil:
+		case m.Kind == Device || m.Kind == Proc || !changed(err):
 			return err
+		case m.Optional:
+			delete(b.piles, i)
+			b.gone[i] = m.Kind != Overlay || m.Source == m.Target // else it is cold, see cache
+		default:
+			return &policyFault{FaultGone, err}
 		}
 	}
 	return nil
+}
+
+// changed reports whether what was found when the box was planned is not there any more, or is
+// a link by now.
+func changed(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// takeFor clones what mount i shows.
+func (b *builder) takeFor(i int, m Mount) (err error) {
+	const attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	switch {
+	case m.Kind == Bind && m.Writable:
+		b.binds[i], err = takeTree(m.Source, attr)
+	case m.Kind == Bind:
+		b.binds[i], err = takeTree(m.Source, attr|unix.MOUNT_ATTR_RDONLY)
+	case m.Kind == Device:
+		// Read-only keeps the mode of a device, not what is written to it.
+		b.binds[i], err = takeTree(m.Source, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_RDONLY)
+	case m.Kind == Proc:
+		// Only where the host's can be seen does the kernel give another one.
+		b.procs, err = newFileSystem("proc")
+	case m.Kind == Overlay, m.Kind == Layers, m.Kind == Veil:
+		b.piles[i], err = takeLayers(m)
+	}
+	return err
 }
 
 func takeTree(path Raw, attr uint64) (int, error) {

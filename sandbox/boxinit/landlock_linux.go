@@ -55,7 +55,7 @@ func confine(spec Spec) (version int, err error) {
 	}
 	defer func() { _ = unix.Close(int(fd)) }()
 	for _, path := range writable(spec.Mounts) {
-		if err := permit(int(fd), path, rights); err != nil {
+		if err := permit(int(fd), path, rights); err != nil && !changed(err) { // nothing is there to be changed
 			return 0, fmt.Errorf("landlock: %s: %w", path, err)
 		}
 	}
@@ -87,7 +87,7 @@ func writable(mounts []Mount) (paths []string) {
 
 // permit allows what is handled beneath a path.
 func permit(set int, path string, rights uint64) error {
-	parent, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	parent, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}

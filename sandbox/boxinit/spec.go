@@ -49,6 +49,7 @@ type Mount struct {
 	Source   Raw // host path, resolved
 	Target   Raw // path in the box, resolved; made if absent, in file systems of the box only
 	Writable bool
+	Optional bool   // left out if Source is gone, or a link, when it is taken; an Overlay elsewhere is empty
 	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
 	Size     string // of a Tmpfs, as the kernel reads it; "" = half of the memory
 	Mine     bool   // the root of a Tmpfs, Bind or Overlay belongs to the commands' user
@@ -108,6 +109,7 @@ type Request struct {
 const (
 	FaultNet  = "net"  // the network, where abstract sockets cannot be held
 	FaultPath = "path" // a workspace that its user cannot enter
+	FaultGone = "gone" // something that is gone, or a link, since it was found
 )
 
 // A Reply answers a request to start a command, once the command and all its
@@ -118,7 +120,7 @@ type Reply struct {
 	Exit    int    // exit code, 128 + signal when killed by one
 	Error   string // why nothing was started; "" when it was
 	Errno   int    // the kernel's answer behind Error; 0 = none
-	Fault   string // what of the policy Error is about, if it is: FaultNet or FaultPath
+	Fault   string // what of the policy Error is about, if it is: one of those above
 	Killed  string // the limit for which the command was ended
 	Held    *Held  // in the first reply
 }
