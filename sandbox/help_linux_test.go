@@ -4,7 +4,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // must runs a script that has to succeed and returns what it printed.
@@ -53,4 +57,29 @@ func self(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// loseFirstThread ends the first thread of this process, as pthread_exit in main does, and
+// returns when the kernel says that it is dead.
+func loseFirstThread() {
+	found := make(chan struct{})
+	var look func()
+	look = func() { // the last one ends with its thread, the others when that is found
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			close(found)
+			_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of the thread alone
+		}
+		go look() // on another thread: this one is taken
+		<-found
+	}
+	go look() // see above
+	<-found
+	for {
+		text, err := os.ReadFile("/proc/self/status")
+		if err != nil || strings.Contains(string(text), "\nState:\tZ") {
+			return
+		}
+		runtime.Gosched()
+	}
 }

@@ -229,3 +229,35 @@ func descriptors(t testing.TB) int {
 	}
 	return len(list)
 }
+
+// A process whose first thread has ended lives: it ends with its command, whatever runs beside.
+func TestEndOfAProcessWithoutItsFirstThread(t *testing.T) {
+	dir := t.TempDir()
+	program := self(t, dir)
+	box := open(t, sandbox.Policy{Workspace: t.TempDir(), Writable: true, ReadOnly: []sandbox.Mount{{Host: dir}}})
+	headless := helper + "=headless " + program
+	for _, row := range []struct{ name, script, killed string }{
+		{"left behind", "rm -f out; setsid env " + headless + " >& out & until grep -sq headless out; do sleep 0.01; done", ""},
+		{"of a command that times out", "exec env " + headless + " > out", "timeout"},
+	} {
+		for _, alone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, alone %v", row.name, alone), func(t *testing.T) {
+				if !alone {
+					beside := start(t, box, bash("sleep 600"))
+					defer func() { _ = beside.Stop(context.Background()) }()
+				}
+				const count = "set -- /proc/[0-9]*; echo $#"
+				before := must(t, box, count)
+				c := bash(row.script)
+				c.Timeout = 3 * time.Second
+				o, err := box.Run(t.Context(), c)
+				if err != nil || o.Killed != row.killed {
+					t.Errorf("Run = killed %q, %v, want %q; output %q", o.Killed, err, row.killed, o.Combined)
+				}
+				if got := must(t, box, "cat out; "+count); got != "headless\n"+before {
+					t.Errorf("after it, its output and the processes of the box = %q, want %q", got, "headless\n"+before)
+				}
+			})
+		}
+	}
+}

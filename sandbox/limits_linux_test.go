@@ -42,7 +42,11 @@ func TestHog(t *testing.T) {
 		}
 	}
 	private, shared := unix.MAP_ANON|unix.MAP_PRIVATE, unix.MAP_ANON|unix.MAP_SHARED
-	switch os.Getenv(hogVariable) {
+	how, headless := strings.CutPrefix(os.Getenv(hogVariable), "headless: ")
+	if headless {
+		loseFirstThread()
+	}
+	switch how {
 	case "one":
 		take(func(int) error { return fill(-1, step, private) })
 	case "shared":
@@ -151,6 +155,9 @@ func TestLimits(t *testing.T) {
 		{"memory of many", take("many"), memory, "memory"},
 		{"file without a name", take("nameless"), memory, "memory"},
 		{"files without a name", take("nameless, many"), memory, "memory"},
+		{"memory of one without its first thread", take("headless: one"), memory, "memory"},
+		{"file without a name of one without its first thread", take("headless: nameless"), memory, "memory"},
+		{"memory of one with a name that misleads", "cp " + program + " RssAnon:; " + strings.Replace(take("one"), program, "./RssAnon:", 1), memory, "memory"},
 		{"System V memory", take("segments"), memory, "memory"},
 		{"disk", "yes > fill", disk, "disk"},
 		{"disk by many", "i=0; while :; do head -c 4m /dev/zero > fill$i; i=$((i+1)); done", disk, "disk"},

@@ -22,6 +22,10 @@ func helpLinux(ctx context.Context, what string, args []string) error {
 		return try(args)
 	case "crowd": // holds many boxes with a process in each, until it is killed
 		return crowd(ctx, args)
+	case "headless": // lives on without its first thread until it is killed
+		loseFirstThread()
+		fmt.Println("headless")
+		select {}
 	case "typist": // see TestHostileTerminal
 		return typist(ctx, args)
 	}

@@ -23,6 +23,23 @@ func processes() (pids []int) {
 	return pids
 }
 
+// secondThread is a thread besides the first of a process, or the process if it has no other.
+// When the first has ended, the kernel shows by its number neither memory nor files of the
+// process: only by those of the others.
+func secondThread(pid int) int {
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return pid
+	}
+	defer func() { _ = unix.Close(dir) }()
+	second := pid
+	numbered(dir, func(thread int) bool {
+		second = thread
+		return thread == pid
+	})
+	return second
+}
+
 // numbered calls yield for the entries of a folder whose names are numbers, until it says
 // no. It takes little memory, which an init has not.
 func numbered(dir int, yield func(int) bool) {

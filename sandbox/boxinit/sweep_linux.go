@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -123,10 +124,14 @@ func zombie(pid int) bool {
 		return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	}
 	// pid (name) state: the name may hold anything, a closing bracket too.
-	for i := len(text) - 1; i > 0; i-- {
-		if text[i] == ')' {
-			return i+2 < len(text) && (text[i+2] == 'Z' || text[i+2] == 'X')
-		}
+	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(f) <= threadsAt || f[0][0] != 'Z' && f[0][0] != 'X' {
+		return false
 	}
-	return false
+	// A process whose first thread alone has ended has this state, too, and lives.
+	threads, err := strconv.Atoi(string(f[threadsAt]))
+	return err == nil && threads <= 1
 }
+
+// threadsAt is where stat has the number of threads, counted from the state.
+const threadsAt = 17

@@ -34,7 +34,7 @@ func reserveThreads() {
 
 // A usage is what the living processes of one tag have, or one process.
 type usage struct {
-	pids    []int
+	pids    []int // or another thread of the process, see secondThread
 	tasks   int   // processes and threads
 	memory  int64 // bytes, shared ones counted for each that has them
 	files   int64 // bytes in files that lie in memory and have no name, and in segments, each counted once
@@ -127,8 +127,13 @@ func members() map[uint64]*usage {
 func (s *server) measure(used map[uint64]*usage) {
 	files := nameless{left: mostLinks, seen: map[uint64]bool{}}
 	for _, u := range used {
-		for _, pid := range u.pids {
-			tasks, memory := s.status(pid)
+		for i, pid := range u.pids {
+			tasks, memory, dead := s.status(pid)
+			if dead && tasks > 1 {
+				pid = secondThread(pid)
+				u.pids[i] = pid
+				_, memory, _ = s.status(pid)
+			}
 			u.tasks += tasks
 			u.memory += memory
 			written, closed := s.written(pid)
@@ -142,11 +147,12 @@ func (s *server) measure(used map[uint64]*usage) {
 	charge(used)
 }
 
-// status reads how many threads a process has and how much memory.
-func (s *server) status(pid int) (threads int, memory int64) {
+// status reads how many threads a process has and how much memory, and whether its first
+// thread is dead.
+func (s *server) status(pid int) (threads int, memory int64, dead bool) {
 	text, _ := s.read(pid, "status")
-	memory = field(text, "RssAnon:") + field(text, "RssShmem:") + field(text, "VmSwap:")
-	return int(max(field(text, "Threads:"), 1)), memory << 10
+	memory = field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmSwap:")
+	return int(max(field(text, "\nThreads:"), 1)), memory << 10, bytes.Contains(text, []byte("\nState:\tZ"))
 }
 
 // shares adds up the memory of a command, each page once. Which of its nameless files are
@@ -156,12 +162,12 @@ func (s *server) shares(u *usage) (memory int64) {
 	for _, pid := range u.pids {
 		text, err := s.read(pid, "smaps_rollup")
 		if err != nil { // not to be looked into
-			_, rss := s.status(pid)
+			_, rss, _ := s.status(pid)
 			memory += rss
 			continue
 		}
-		memory += (field(text, "Pss_Anon:") + field(text, "SwapPss:")) << 10
-		shared += field(text, "Pss_Shmem:") << 10
+		memory += (field(text, "\nPss_Anon:") + field(text, "\nSwapPss:")) << 10
+		shared += field(text, "\nPss_Shmem:") << 10
 	}
 	return memory + max(shared, u.files)
 }
@@ -183,7 +189,7 @@ func (s *server) written(pid int) (bytes int64, closed bool) {
 }
 
 func bytesWritten(text []byte) int64 {
-	return max(field(text, "\nwrite_bytes:")-field(text, "cancelled_write_bytes:"), 0)
+	return max(field(text, "\nwrite_bytes:")-field(text, "\ncancelled_write_bytes:"), 0)
 }
 
 // read reads a file of a process. What it returns is good until the next read.
@@ -197,7 +203,8 @@ func (s *server) read(pid int, name string) ([]byte, error) {
 	return s.text[:max(n, 0)], err
 }
 
-// field is the number behind a name.
+// field is the number behind a name. With the end of a line before it the name is not one that
+// a process gave itself, which the first line may have.
 func field(text []byte, name string) (n int64) {
 	_, rest, _ := bytes.Cut(text, []byte(name))
 	for _, c := range bytes.TrimLeft(rest, " \t") {
