@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -80,6 +82,31 @@ func TestOpenWhereMountsAreCovered(t *testing.T) {
 		cmd.Env = append(os.Environ(), helper+"=open")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: Open: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// Where no overlay can be made of what is hidden in, it is shown with mounts over what stands
+// there now, wherever on the host it lies.
+func TestHiddenWithoutOverlay(t *testing.T) {
+	open(t, sandbox.Policy{Workspace: t.TempDir()}) // or skip
+	needProgram(t, "unshare")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The kernel makes no overlay of one that is made of one.
+	const script = `mount -t tmpfs none /run && cd /run && mkdir one two three x y && echo open >one/open && echo key >one/key && echo two >two/two && echo deep >three/three &&
+		mount -t overlay -o lowerdir=/run/one:/run/two none y && mount -t overlay -o lowerdir=/run/y:/run/three none x &&
+		! mount -t overlay -o lowerdir=/run/x:/run/one none y 2>/dev/null && exec "$0" "$1" "/run/$2" "/run/$2/key" /run/absent`
+	for folder, want := range map[string]string{"one": "open:open\n", "x": "open:open\nthree:deep\ntwo:two\n"} {
+		cmd := exec.CommandContext(t.Context(), "unshare", "-Urm", "bash", "-c", script, exe, t.TempDir(), folder)
+		cmd.Env = append(os.Environ(), helper+"=look")
+		out, err := cmd.CombinedOutput()
+		lines := strings.SplitAfter(string(out), "\n")
+		slices.Sort(lines)
+		if got := strings.Join(lines, ""); err != nil || got != want {
+			t.Errorf("%s below /run: %q, %v, want %q", folder, got, err, want)
 		}
 	}
 }

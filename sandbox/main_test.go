@@ -89,6 +89,14 @@ func help(what string, args []string) error {
 			return err
 		}
 		return box.Close()
+	case "look": // lists what a box shows of a folder without some paths
+		box, err := sandbox.Open(ctx, sandbox.Policy{Workspace: args[0], Readable: args[1:2], Hidden: args[2:]})
+		if err != nil {
+			return err
+		}
+		out, err := box.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", `cd "$0" && grep -rsH ''`, args[1]}})
+		fmt.Printf("%s", out.Combined)
+		return errors.Join(err, box.Close())
 	case "examine": // prints the report of the self-test
 		report, err := sandbox.Examine(ctx)
 		for _, s := range report.Steps {

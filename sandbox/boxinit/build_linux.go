@@ -17,7 +17,7 @@ type builder struct {
 	binds map[int]int    // index in spec.Mounts → its tree, still attached nowhere
 	gone  map[int]bool   // indexes in spec.Mounts of what is left out
 	piles map[int]layers // index in spec.Mounts → what its tree is going to be made of
-	null  int            // the tree of /dev/null, shown where a file is hidden
+	null  int            // the tree of /dev/null, shown where a file is hidden; see nullAt
 	procs int            // the file system of Kind Proc, 0 before it is made
 	seals []int          // mounts that turn read-only once all is in place
 }
@@ -43,13 +43,19 @@ func build(spec Spec) error {
 	if err := b.leave(); err != nil {
 		return fmt.Errorf("leave the root of the host: %w", err)
 	}
+	if err := b.keepNull(); err != nil {
+		return fmt.Errorf("keep %s: %w", os.DevNull, err)
+	}
 	for i, m := range spec.Mounts {
 		if b.gone[i] {
 			continue
 		}
-		if err := b.attach(i, m); err != nil && !(m.Optional && changed(err)) { // what was removed since it was taken
+		if err := b.attach(i, m); err != nil && (!m.Optional || !changed(err)) { // what was removed since it was taken
 			return fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
 		}
+	}
+	if err := errors.Join(unix.Unmount(nullAt, unix.MNT_DETACH), os.Remove(nullAt)); err != nil {
+		return fmt.Errorf("remove what hid files: %w", err)
 	}
 	if err := b.write(); err != nil {
 		return err
@@ -60,6 +66,17 @@ func build(spec Spec) error {
 		}
 	}
 	return os.Chdir("/")
+}
+
+// nullAt is where the tree of /dev/null is while the box is built: kernels before 6.15 clone
+// only what is attached somewhere.
+const nullAt = "/.skein-null"
+
+func (b *builder) keepNull() error {
+	if err := os.WriteFile(nullAt, nil, 0o600); err != nil {
+		return err
+	}
+	return moveTo(b.null, nullAt)
 }
 
 // leave moves this process from the host's tree to an empty one and gives the host's back.

@@ -61,8 +61,9 @@ func (b *builder) overlays() error {
 		case m.Kind == Layers:
 			return fmt.Errorf("show %s in layers: %w", m.Source, err)
 		case m.Kind == Veil: // what stands there now is hidden by mounts, too
-			if b.binds[i], err = takeTree(m.Source, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY); err != nil {
-				return err
+			// By handle: by its name it may be below the stage.
+			if b.binds[i], err = unix.OpenTree(l.lower[0], "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
+				return fmt.Errorf("take %s: %w", m.Source, err)
 			}
 		}
 	}
