@@ -47,6 +47,7 @@ var (
 	callPrlimit    = call{"prlimit64", 302, 261}
 	callSetrlimit  = call{"setrlimit", 160, 164}
 	callPrctl      = call{"prctl", 157, 167}
+	callFallocate  = call{"fallocate", 285, 47}
 )
 
 // missing are calls that the kernel seems not to have: programs then do without.
@@ -56,6 +57,7 @@ var missing = []call{
 	{"io_uring_setup", 425, 425},
 	{"io_uring_enter", 426, 426},
 	{"io_uring_register", 427, 427},
+	{"memfd_secret", 447, 447}, // memory that no process is shown to have
 }
 
 // denied are calls that no command has a right to make. Most ask for a capability, which
@@ -127,6 +129,13 @@ var denied = []call{
 const anyNewNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// What ioctl knows of fallocate, by the names that linux/falloc.h has for it.
+const (
+	ioctlReserve   = 0x40305828 // FS_IOC_RESVSP
+	ioctlReserve64 = 0x4030582a // FS_IOC_RESVSP64
+	ioctlZeroRange = 0x40305839 // FS_IOC_ZERO_RANGE
+)
+
 // tmpfileBit is what O_TMPFILE has besides O_DIRECTORY.
 const tmpfileBit = 0o20000000
 
@@ -197,7 +206,16 @@ func assemble(arch string) (code, error) {
 		{callOpenat, made(2, 3)},
 		{callOpen, made(1, 2)},
 		{callClone, slices.Concat(load(argument(0)), unless(bpf.JumpBitsNotSet, anyNewNamespace, deny(unix.EPERM)))},
-		{callIoctl, slices.Concat(load(argument(1)), denyIf(unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX))},
+		{callIoctl, slices.Concat(
+			load(argument(1)), denyIf(unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX),
+			denyIf(unix.EOPNOTSUPP, ioctlReserve, ioctlReserve64, ioctlZeroRange),
+		)},
+		// It takes room on the disk without writing, which is what is counted, and beyond the
+		// largest size of a file. Programs and the C library write where a file system has none.
+		// What gives room back may be asked for.
+		{callFallocate, slices.Concat(
+			load(argument(1)), oneOf(unix.EOPNOTSUPP, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_COLLAPSE_RANGE),
+		)},
 		{callSocket, slices.Concat(
 			families, kinds,
 			// Programs that try MPTCP first are told that there is none, and take TCP.

@@ -129,7 +129,8 @@ var answers = map[string]string{
 	"EROFS": "read-only file system", "EPERM": "operation not permitted", "EACCES": "permission denied",
 	"ENOENT": "no such file or directory", "ESRCH": "no such process", "EXDEV": "invalid cross-device link", "EBUSY": "busy",
 	"ENOSYS": "not implemented", "EAFNOSUPPORT": "address family not supported", "EIO": "input/output error",
-	"superuser": "must be superuser", "nothing": "found nothing",
+	"EOPNOTSUPP": "operation not supported",
+	"superuser":  "must be superuser", "nothing": "found nothing",
 }
 
 // refused reports whether a text tells one of the answers that are named.

@@ -33,6 +33,9 @@ func TestHostilePrivileges(t *testing.T) {
 		{name: "join a network elsewhere", want: "EPERM", script: "try setns /proc/$PPID/ns/net", root: caps},
 		{name: "kernel program", want: "EPERM", script: "try bpf", root: caps},
 		{name: "ring", want: "ENOSYS", script: "try ring", absent: noRing()},
+		{name: "secret memory", want: "ENOSYS", script: "try secretmemory", absent: noSecretMemory()},
+		{name: "room on the disk", want: "EOPNOTSUPP", script: "f=$(mktemp) && try allocate $f"},
+		{name: "room on the disk, beside", want: "EOPNOTSUPP", script: "f=$(mktemp) && try reserve $f"},
 		{name: "counter", want: "EPERM", script: "try perf", root: "counting is closed to ordinary users in places"},
 		{name: "key", want: "EPERM", script: "try addkey"},
 		{name: "keyring", want: "EPERM", script: "try session"},
@@ -56,6 +59,13 @@ func TestHostilePrivileges(t *testing.T) {
 func noRing() string {
 	if text, err := os.ReadFile("/proc/sys/kernel/io_uring_disabled"); err == nil && text[0] != '0' {
 		return "this machine has no rings: io_uring_disabled is " + string(text[:1])
+	}
+	return ""
+}
+
+func noSecretMemory() string {
+	if err := secretMemory(nil); err != nil {
+		return "this machine has no secret memory: " + err.Error()
 	}
 	return ""
 }

@@ -52,10 +52,12 @@ var tries = map[string]func(args []string) error{
 	"exchange": func(a []string) error {
 		return unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE)
 	},
-	"map":   mapped,
-	"bind":  func(a []string) error { return closed(net.Listen("unix", a[0])) },
-	"punch": func(a []string) error { return withFile(a[0], os.O_RDWR, punch) },
-	"flags": func(a []string) error { return withFile(a[0], os.O_RDONLY, noDump) },
+	"map":      mapped,
+	"bind":     func(a []string) error { return closed(net.Listen("unix", a[0])) },
+	"allocate": func(a []string) error { return withFile(a[0], os.O_RDWR, allocate) },
+	"reserve":  func(a []string) error { return withFile(a[0], os.O_RDWR, reserve) },
+	"punch":    func(a []string) error { return withFile(a[0], os.O_RDWR, punch) },
+	"flags":    func(a []string) error { return withFile(a[0], os.O_RDONLY, noDump) },
 	"chmodhandle": func(a []string) error {
 		return withFile(a[0], unix.O_PATH, func(f *os.File) error { return os.Chmod(handle(f), 0o600) })
 	},
@@ -145,15 +147,16 @@ var tries = map[string]func(args []string) error{
 		runtime.LockOSThread()
 		return unix.Unshare(int(n))
 	},
-	"clone":     create,
-	"setns":     namespaceOf,
-	"bpf":       bpfMap,
-	"ring":      ring,
-	"perf":      counter,
-	"addkey":    addKey,
-	"session":   session,
-	"userfault": func([]string) error { return descriptorOf(unix.Syscall(unix.SYS_USERFAULTFD, userModeOnly, 0, 0)) },
-	"fanotify":  func([]string) error { return descriptorOf(unix.Syscall(unix.SYS_FANOTIFY_INIT, 0, 0, 0)) },
+	"clone":        create,
+	"setns":        namespaceOf,
+	"bpf":          bpfMap,
+	"ring":         ring,
+	"secretmemory": secretMemory,
+	"perf":         counter,
+	"addkey":       addKey,
+	"session":      session,
+	"userfault":    func([]string) error { return descriptorOf(unix.Syscall(unix.SYS_USERFAULTFD, userModeOnly, 0, 0)) },
+	"fanotify":     func([]string) error { return descriptorOf(unix.Syscall(unix.SYS_FANOTIFY_INIT, 0, 0, 0)) },
 	"hostname": func([]string) error {
 		var u unix.Utsname
 		if err := unix.Uname(&u); err != nil {
@@ -232,6 +235,25 @@ func mapped(a []string) error {
 
 func punch(f *os.File) error {
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4)
+}
+
+func allocate(f *os.File) error {
+	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 1<<20)
+}
+
+// reserve does the same as allocate by the call that there was before it.
+func reserve(f *os.File) error {
+	const reserve64 = 0x4030582a // FS_IOC_RESVSP64 of linux/falloc.h
+	room := struct {
+		kind, whence  int16
+		start, length int64
+		_             [6]int32
+	}{length: 1 << 20}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), reserve64, uintptr(unsafe.Pointer(&room)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // noDumpFlag is FS_NODUMP_FL of linux/fs.h.
@@ -376,6 +398,10 @@ func descriptorOf(fd, _ uintptr, errno syscall.Errno) error {
 		return errno
 	}
 	return unix.Close(int(fd))
+}
+
+func secretMemory([]string) error {
+	return descriptorOf(unix.Syscall(unix.SYS_MEMFD_SECRET, 0, 0, 0))
 }
 
 func ring([]string) error {
