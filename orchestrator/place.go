@@ -46,7 +46,7 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 	p := sandbox.Policy{
 		Workspace: s.root, Layers: s.layers, View: s.view, Writable: writable, ReadOnly: s.mounts,
 		Hidden: []string{path.Join(filepath.ToSlash(s.offset), ".skein"), ".skein"},
-		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init, Net: r.o.AllowNet, Readable: r.o.Readable,
+		Env:    sandbox.Environment(r.o.Environ), Init: r.o.Init, Net: r.o.AllowNet, Readable: r.o.Readable, Git: r.user,
 	}
 	if s.copy != nil {
 		p.Limits.Share = r.o.Jobs // so many writers may be at work; the user's own tree has a box or two

@@ -29,7 +29,8 @@ import (
 // A run is what all agents of one instruction share.
 type run struct {
 	o       Options
-	dir     string // the workspace, absolute and without symlinks
+	dir     string    // the workspace, absolute and without symlinks
+	user    [2]string // whose commits these are, name and address
 	journal *journal.Journal
 	sched   *scheduler.Scheduler
 	repo    *worktree.Repo // nil: no isolation by git here
@@ -115,6 +116,10 @@ func (r *run) prepare(ctx context.Context) error {
 			Cache: r.o.Cache, Session: r.o.Session, Run: "1", Backend: r.o.Copies, Layers: r.showsLayers,
 			Closed: sandbox.Obeyed, Box: r.reading,
 		})
+		return nil
+	})
+	both.Go(func() error {
+		r.user = worktree.User(ctx, r.dir)
 		return nil
 	})
 	both.Go(func() error {

@@ -133,3 +133,37 @@ func TestHiddenCannotBeMoved(t *testing.T) {
 		t.Errorf("what was hidden is %q, %v, want it as it was", text, err)
 	}
 }
+
+// A place of secrets is no workspace, for commands or for file tools; neither is what the
+// harness keeps, to change it.
+func TestPlacesThatAreNoWorkspace(t *testing.T) {
+	home := homeFolder(t)
+	for _, row := range []struct {
+		dir      string
+		writable bool
+		refused  bool
+	}{
+		{".ssh", false, true},
+		{".ssh/keys", true, true},
+		{".config/gh", false, true},
+		{"project/.skein/sessions", true, true},
+		{"project/.skein/sessions", false, false},
+		{"project/.ssh", true, false},
+		{".config", false, false},
+	} {
+		dir := filepath.Join(home, row.dir)
+		write(t, filepath.Join(dir, "f"), "")
+		p := sandbox.Policy{Workspace: dir, Writable: row.writable, Env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
+		box, err := sandbox.Open(t.Context(), p)
+		if err == nil {
+			_ = box.Close()
+		}
+		files, ferr := sandbox.OpenFiles(p)
+		if ferr == nil {
+			_ = files.Close()
+		}
+		if (err != nil) != row.refused || (ferr != nil) != row.refused {
+			t.Errorf("%s, writable %v: box %v, files %v, want refused: %v", row.dir, row.writable, err, ferr, row.refused)
+		}
+	}
+}

@@ -91,6 +91,9 @@ func (p Policy) checked() (Policy, error) {
 	if info, err := os.Stat(work); err != nil || !info.IsDir() {
 		return p, &policyError{fmt.Errorf("workspace %s is not a folder", work), "name a folder"}
 	}
+	if err := p.checkPlace(work); err != nil {
+		return p, err
+	}
 	if p.View == "" {
 		if p.View, err = filepath.Abs(p.Workspace); err != nil {
 			return p, &policyError{fmt.Errorf("workspace: %w", err), "name an absolute path"}
@@ -110,6 +113,21 @@ func (p Policy) checked() (Policy, error) {
 	}
 	p.Scopes, err = p.checkScopes()
 	return p, err
+}
+
+// checkPlace refuses a workspace in a place of secrets, or of the harness.
+func (p Policy) checkPlace(work string) error {
+	for _, home := range homesOf(p.Env) {
+		for _, name := range secretsOfHome {
+			if place := filepath.Join(home, name); within(work, place) {
+				return &policyError{fmt.Errorf("workspace %s: nothing in %s is shown to commands", work, place), "work in a folder of a project"}
+			}
+		}
+	}
+	if p.Writable && slices.Contains(strings.Split(filepath.ToSlash(work), "/"), ".skein") {
+		return &policyError{fmt.Errorf("workspace %s lies in .skein, where nothing is ever writable", work), "work in a folder of a project"}
+	}
+	return nil
 }
 
 // checkScopes returns the scopes without those that lie in others.

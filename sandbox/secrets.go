@@ -14,6 +14,8 @@ var secretsOfHome = []string{
 	".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".config/gcloud", ".config/op",
 	".config/containers", ".config/rclone", ".config/doctl", ".config/skein",
 	".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".terraform.d",
+	".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".composer/auth.json", ".pub-cache/credentials.json",
+	".ivy2/.credentials", ".bundle/config", ".nvm/.npmrc", ".yarnrc.yml", ".oci", ".nuget/NuGet/NuGet.Config", ".android/debug.keystore",
 	".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".local/share/skein", ".local/state/skein", ".cache/skein",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".local/share/fish/fish_history",
 	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",

@@ -18,6 +18,7 @@ import (
 
 	"skein/cmd/internal/face"
 	"skein/sandbox"
+	"skein/worktree"
 )
 
 const sandboxExitCodes = `Exit codes: the command's own, 128 + N where signal N ended it · 127 it could not be started ·
@@ -66,7 +67,7 @@ into this one as its input; a terminal is not passed on.`,
 }
 
 func runSandbox(c *cobra.Command, o sandboxOptions, argv []string) (err error) {
-	policy, err := o.policy()
+	policy, err := o.policy(c.Context())
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func input(from *os.File) (*os.File, error) {
 }
 
 // policy is the box that the flags ask for.
-func (o sandboxOptions) policy() (sandbox.Policy, error) {
+func (o sandboxOptions) policy(ctx context.Context) (sandbox.Policy, error) {
 	fault := func(text, hint string) error { return &usageError{command: "sandbox", text: text, hint: hint} }
 	dir, err := os.Getwd()
 	if err != nil {
@@ -151,7 +152,7 @@ func (o sandboxOptions) policy() (sandbox.Policy, error) {
 	}
 	p := sandbox.Policy{
 		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
-		Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
+		Git: worktree.User(ctx, dir), Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
 	if p.Readable, err = readable("sandbox", o.show, p.Env); err != nil {
 		return p, err
