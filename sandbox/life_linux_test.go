@@ -261,3 +261,30 @@ func TestEndOfAProcessWithoutItsFirstThread(t *testing.T) {
 		}
 	}
 }
+
+// A segment of System V outlives the process that made it, and ends with its command.
+func TestSegmentsLastAsLongAsTheirCommand(t *testing.T) {
+	dir := t.TempDir()
+	program := self(t, dir)
+	box := open(t, sandbox.Policy{Workspace: t.TempDir(), Writable: true, ReadOnly: []sandbox.Mount{{Host: dir}}})
+	const count = "echo $(($(wc -l < /proc/sysvipc/shm) - 1))"
+	segment := helper + "=try " + program + " segment; "
+	p := start(t, box, bash(segment+"echo made; until [ -e go ]; do sleep 0.01; done; "+count))
+	until(t, p, "made\n", 0)
+	must(t, box, "true") // when it ends the init looks for what is left
+	must(t, box, "touch go")
+	if o, err := p.Result(); err != nil || string(o.Stdout) != "made\n1\n" {
+		t.Errorf("Result = %q, %v, want one segment while the command runs", o.Combined, err)
+	}
+	if got := must(t, box, count); got != "0\n" {
+		t.Errorf("segments after the command: %q, want 0", got)
+	}
+	beside := start(t, box, bash("sleep 600"))
+	must(t, box, segment)
+	if err := beside.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := must(t, box, count); got != "0\n" {
+		t.Errorf("segments after the command and the one beside it: %q, want 0", got)
+	}
+}

@@ -147,10 +147,14 @@ var tries = map[string]func(args []string) error{
 		runtime.LockOSThread()
 		return unix.Unshare(int(n))
 	},
-	"clone":        create,
-	"setns":        namespaceOf,
-	"bpf":          bpfMap,
-	"ring":         ring,
+	"clone": create,
+	"setns": namespaceOf,
+	"bpf":   bpfMap,
+	"ring":  ring,
+	"segment": func([]string) error {
+		_, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+		return err
+	},
 	"secretmemory": secretMemory,
 	"perf":         counter,
 	"addkey":       addKey,

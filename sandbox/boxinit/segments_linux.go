@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -39,26 +40,53 @@ func segments() (list []segment) {
 }
 
 // charge adds segments to what the commands use that made or had them. One that nobody has
-// and whose maker has ended goes: what a command leaves behind is not kept.
-func charge(used map[uint64]*usage) {
-	var unknown int64
-	for _, s := range segments() {
-		tag, err := tagOf(s.creator)
-		if err != nil && s.attached == 0 {
-			_, _ = unix.SysvShmCtl(s.id, unix.IPC_RMID, nil) // somebody was faster
+// and whose command has ended goes: what a command leaves behind is not kept.
+func (s *server) charge(used map[uint64]*usage) {
+	makers := map[int][]uint64{}
+	for _, g := range segments() {
+		tags, known := s.makers[g.id]
+		if tags = s.running(tags); len(tags) == 0 && (!known || g.attached > 0) {
+			tags = s.makersOf(g)
+		}
+		if len(tags) == 0 && g.attached == 0 {
+			_, _ = unix.SysvShmCtl(g.id, unix.IPC_RMID, nil) // somebody was faster
 			continue
 		}
-		if err != nil {
-			tag, err = tagOf(s.last)
+		makers[g.id] = tags
+		var most *usage // of several it can be, the one that has most
+		for _, tag := range tags {
+			if u := used[tag]; u != nil && (most == nil || u.memory+u.files > most.memory+most.files) {
+				most = u
+			}
 		}
-		if u := used[tag]; err == nil && u != nil {
-			u.files += s.bytes
-		} else {
-			unknown += s.bytes
+		if most != nil {
+			most.files += g.bytes
 		}
 	}
-	// It takes part in the sum, and only one of those who are there can have it.
-	if tag, _ := most(used, func(u *usage) int64 { return u.memory + u.files }, 0); used[tag] != nil {
-		used[tag].files += unknown
+	s.makers = makers
+}
+
+// makersOf are the commands that can have made a segment that was not there before, or have
+// it: one, or all that run if the process that made it has ended.
+func (s *server) makersOf(g segment) []uint64 {
+	var all []uint64
+	for _, c := range s.byPID {
+		all = append(all, c.tag)
 	}
+	for _, pid := range []int{g.creator, g.last} {
+		if tag, err := tagOf(pid); err == nil && slices.Contains(all, tag) {
+			return []uint64{tag}
+		}
+	}
+	return all
+}
+
+// running are those of some commands that have not been answered for.
+func (s *server) running(tags []uint64) (list []uint64) {
+	for _, c := range s.byPID {
+		if slices.Contains(tags, c.tag) {
+			list = append(list, c.tag)
+		}
+	}
+	return list
 }

@@ -36,6 +36,7 @@ type server struct {
 	own    int              // descriptor of what the kernel counts for the init; -1 for none
 	reaped int64            // bytes that all processes wrote which the init has waited for
 	gone   map[uint64]int64 // tag → bytes that processes wrote which the init had to reap
+	makers map[int][]uint64 // segment → tags of the commands that may have made it
 	text   [4096]byte       // see read
 }
 
@@ -256,7 +257,7 @@ func (s *server) settle() {
 			delete(s.byID, c.id)
 			s.sweep(c)
 			delete(s.gone, c.tag)
-			charge(nil)
+			s.charge(nil)
 			s.reply(Reply{ID: c.id, Exit: c.exit, Killed: c.killed})
 			again = true // sweeping reaps
 		}

@@ -144,7 +144,7 @@ func (s *server) measure(used map[uint64]*usage) {
 			}
 		}
 	}
-	charge(used)
+	s.charge(used)
 }
 
 // status reads how many threads a process has and how much memory, and whether its first
