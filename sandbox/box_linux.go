@@ -213,8 +213,8 @@ func (b *Box) Close() error {
 }
 
 // Planted lists what somebody outside could obey and what was not there when the box was
-// opened: git directories, what [Closed] names, and files of a hidden name. Paths are
-// slash-separated and relative to the workspace. Whoever runs git in the workspace outside
+// opened: git directories, what [Closed] names, and files of a hidden name; and closed files
+// that have another name and were changed since, as by that one. Paths are slash-separated and relative to the workspace. Whoever runs git in the workspace outside
 // of a box looks here first, and the user is told; nothing is removed, since it may be the
 // user who made it in the meantime. It may be called at any time, after Close too.
 func (b *Box) Planted() []string { return b.plan.planted() }

@@ -19,6 +19,7 @@ type guard struct {
 	skip    map[string]bool  // relative; decided on by other parts of the plan
 	places  []string         // relative; what counts by its path, there or not
 	known   map[fileID]bool  // what stood there
+	shared  map[string]stamp // relative; closed files that have another name, by which they can be changed
 	folders map[string]stamp // what was looked through
 	whole   bool             // all of it was
 	opened  time.Time
@@ -29,7 +30,7 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 	if !p.Writable || p.Layers != nil {
 		return guard{}, nil // what is changed in layers goes into a folder in which nobody else uses git
 	}
-	g := guard{root: p.Workspace, skip: map[string]bool{}, known: map[fileID]bool{}, opened: time.Now()}
+	g := guard{root: p.Workspace, skip: map[string]bool{}, known: map[fileID]bool{}, shared: map[string]stamp{}, opened: time.Now()}
 	for _, scope := range p.Scopes {
 		if dir := gitDirAround(filepath.Join(g.root, scope)); dir != "" {
 			return g, &policyError{
@@ -64,6 +65,9 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 	}
 	closing, err := g.closing(p, found)
 	for _, rel := range closing {
+		if info, err := os.Lstat(filepath.Join(g.root, rel)); err == nil && manyNamed(info) {
+			g.shared[rel] = stampOf(info)
+		}
 		spec.Mounts = append(spec.Mounts, boxinit.Mount{
 			Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(g.root, rel)), Target: boxinit.Raw(filepath.Join(view, rel)),
 		})
@@ -136,8 +140,8 @@ func gitDirAt(from, name string) string {
 	return dir
 }
 
-// planted lists what stands there now and did not. What was looked through and has not changed
-// since is not looked through again.
+// planted lists what stands there now and did not, and what has another name and was changed.
+// What was looked through and has not changed since is not looked through again.
 func (g guard) planted() (list []string) {
 	l := look{root: g.root, skip: g.skip, left: mostNew, was: g.folders, folders: map[string]stamp{}}
 	var changed []string
@@ -157,6 +161,11 @@ func (g guard) planted() (list []string) {
 	}
 	for _, rel := range g.places {
 		if id, _, ok := g.stat(rel); ok && !g.known[id] {
+			list = append(list, filepath.ToSlash(rel))
+		}
+	}
+	for rel, was := range g.shared {
+		if _, now, ok := g.stat(rel); ok && now != was {
 			list = append(list, filepath.ToSlash(rel))
 		}
 	}

@@ -31,6 +31,29 @@ func TestNestedGitDirectoriesAreClosed(t *testing.T) {
 	}
 }
 
+// A closed file that has another name can be changed by that, which is told.
+func TestClosedFileByAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"samples/env", "samples/other", "samples/kept", "alone/.envrc"} {
+		write(t, filepath.Join(dir, name), "old\n")
+	}
+	must(t, outside(t, dir), "ln samples/env .envrc && ln samples/other mise.toml && ln samples/kept sub.envrc && mkdir sub && ln samples/kept sub/.envrc")
+	box := open(t, sandbox.Policy{Workspace: dir, Writable: true})
+	for _, script := range []string{"echo x > .envrc", "echo x > sub/.envrc", "echo x > alone/.envrc"} {
+		if out, exit := sh(t, box, script); exit == 0 {
+			t.Errorf("%s: exit 0, want a failure; output:\n%s", script, out)
+		}
+	}
+	must(t, box, "cat sub/.envrc samples/kept; echo new > alone/other")
+	if got := box.Planted(); len(got) != 0 {
+		t.Errorf("Planted = %q, want none", got)
+	}
+	must(t, box, "echo evil > samples/env; touch -r sub/.envrc .time; echo evil > samples/other; touch -r .time samples/other")
+	if got, want := box.Planted(), []string{".envrc", "mise.toml"}; !slices.Equal(got, want) {
+		t.Errorf("Planted = %q, want %q", got, want)
+	}
+}
+
 // What a box cannot hold it tells: what git and this program would obey that was not there.
 func TestPlanted(t *testing.T) {
 	const plant = "git init -q . && git config filter.x.clean evil; mkdir .skein && echo x > .skein/config.yaml;" +

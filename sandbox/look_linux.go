@@ -46,6 +46,12 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{id, time.Unix(s.Ctim.Unix())}
 }
 
+// manyNamed reports whether a file has hard links.
+func manyNamed(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && s.Nlink > 1
+}
+
 // A look is one pass through folders of a workspace, for what [Closed] names and for git
 // directories by other names.
 type look struct {

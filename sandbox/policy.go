@@ -16,7 +16,8 @@ import (
 // /etc, /opt, some of /var …), toolchains that PATH, the variables of toolchains or a second
 // list name, in homes and elsewhere, and what the policy names: nothing else of the host is
 // there. Hidden in them are places of secrets, the sockets by path that exist when the box is
-// opened, what only root may read if commands are root, and Hidden.
+// opened, what only root may read in /etc, /usr/local/etc and /opt if commands are root, and
+// Hidden.
 type Policy struct {
 	// Workspace is the host folder with the files.
 	Workspace string

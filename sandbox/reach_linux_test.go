@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,9 +189,24 @@ func TestHiddenStaysHidden(t *testing.T) {
 
 // To commands that are root, what only root may read in the system's folders is not there.
 func TestOnlyRootsFiles(t *testing.T) {
-	dir, err := os.MkdirTemp("/etc", "skein-test-")
-	if err != nil {
+	for _, tree := range []string{"/etc", "/usr/local/etc", "/opt"} {
+		t.Run(tree, func(t *testing.T) { onlyRootsFiles(t, tree) })
+	}
+}
+
+func onlyRootsFiles(t *testing.T, tree string) {
+	if os.Geteuid() != 0 {
 		t.Skip("only root has such files")
+	}
+	if _, err := os.Stat(tree); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Mkdir(tree, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(tree) })
+	}
+	dir, err := os.MkdirTemp(tree, "skein-test-")
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for name, mode := range map[string]os.FileMode{"open": 0o644, "closed": 0o640, "d/open": 0o644, "d/closed": 0o600, "secret/f": 0o644} {

@@ -20,13 +20,16 @@
 // [Box.Planted] tells. Those that lie deep in a large writable tree, beyond its first 5,000
 // files and folders, or in node_modules, are neither found nor closed; what a command hides
 // below 50,000 others that it makes is not told. A file among them that its user replaces while
-// the box is open can be changed from then on. A socket that a program of the
+// the box is open can be changed from then on; one that has a hard link in the workspace can be
+// by that, which is told unless it lies in a closed folder. A socket that a program of the
 // host binds once the box is open, that it bound by a relative path, or that belongs to
 // another network namespace, as of a container, can be connected to where the box shows it,
-// until Landlock holds that ([Held], version 9). A hidden name of the workspace or of
-// [Policy.ReadOnly] that appears or is replaced once the box is open is seen there; so is, by
-// commands that are root, what only root may read and is made then. Where the kernel makes no
-// overlay that is so of every hidden file.
+// until Landlock holds that ([Held], version 9). A hidden name of the workspace, of
+// [Policy.ReadOnly], of what the host mounts in another folder that is shown, or behind a link,
+// that appears or is replaced once the box is open is seen there; so is, by commands that are
+// root, what only root may read in /etc, /usr/local/etc and /opt and is made then, and what
+// there is of that elsewhere in the system's folders. Where the kernel makes no overlay a name
+// that appears or is replaced is seen everywhere.
 //
 // Non-goals: virtual machines; containers with a root file system of their own.
 package sandbox

@@ -13,9 +13,10 @@ import (
 
 // systemPaths are shown of the host, as far as they are there: what programs of the system
 // need, on the distributions that there are. Whatever else is on the host is not in a box,
-// save what the policy, PATH and the variables of toolchains name.
+// save what the policy, PATH and the variables of toolchains name. The first is shown by itself
+// for the sake of its veil: one over all of /usr would cost each program that is started.
 var systemPaths = []string{
-	"/usr", "/usr/local", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap", "/sys",
+	"/usr/local/etc", "/usr", "/usr/local", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap", "/sys",
 	// Of /var what package managers, certificates, typesetting and languages keep there.
 	"/var/lib/alternatives", "/var/lib/apk", "/var/lib/apt/lists", "/var/lib/aspell", "/var/lib/ca-certificates", "/var/lib/ca-certificates-java",
 	"/var/lib/dictionaries-common", "/var/lib/dpkg", "/var/lib/emacsen-common", "/var/lib/flatpak/runtime", "/var/lib/fontconfig", "/var/lib/gems",

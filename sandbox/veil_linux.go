@@ -19,7 +19,7 @@ const mostOfSystem = 4_000
 
 // rootsTrees are looked through for it, in this order. In others of the system lies what a
 // package brought, which anybody can have.
-var rootsTrees = []string{"/etc", "/opt"}
+var rootsTrees = []string{"/etc", "/usr/local/etc", "/opt"}
 
 // onlyRoots lists what others than root may not read in the trees, folders without what is in
 // them. For commands that are root this is what file modes do for everybody else. What holds

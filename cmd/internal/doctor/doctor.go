@@ -163,8 +163,9 @@ var unheld = []struct {
 }{
 	{always, "git directories", "a command can make new ones, and settings of agents and editors, in folders that it may change; they are told of"},
 	{always, "system folders", "in /usr, /etc, /opt and some of /var all can be read that other users could read; projects in /opt beside the workspace are hidden only if they have a .git, and beside one elsewhere in /usr or /etc are not"},
-	{always, "hidden names in the workspace", "one that appears or is replaced after a box was opened is seen there"},
-	{always, "root's files", "for commands that run as root, those made after a box was opened, or beyond the first 4,000 entries of /etc and /opt, can be read"},
+	{always, "hidden names", "one that appears or is replaced after a box was opened is seen in the workspace, behind a symbolic link, and in what is mounted in a folder of the system or a --readable one"},
+	{always, "hard links", "settings of agents and editors that have a second name in the workspace can be changed by that; they are told of, but not those in closed folders"},
+	{always, "root's files", "for commands that run as root, those in /etc, /usr/local/etc and /opt are hidden, the first 4,000 entries; others of the system's folders, and those made after a box was opened, can be read"},
 	{always, "what a person starts", "a command that may change the workspace may change build files, instructions to agents and hook manifests there"},
 	{always, "memory", "buffers of sockets and pipes, and what a program hides on purpose where no process shows it, are not counted"},
 	{always, "disk", "names of files, which take room even if the files are empty, are not counted"},
