@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,6 +81,14 @@ func TestHog(t *testing.T) {
 			}
 			touch(memory)
 			return unix.SysvShmDetach(memory)
+		})
+	case "children that nobody waits for": // each is there long enough to be seen
+		ossignal.Ignore(unix.SIGCHLD)
+		take(func(int) error {
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", "head -c 16m /dev/zero > $0; sleep 0.5", fmt.Sprint("fill", taken))
+			err := cmd.Start()
+			_ = cmd.Wait() // says that there is no child
+			return err
 		})
 	case "closed file":
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -162,8 +171,9 @@ func TestLimits(t *testing.T) {
 		{"disk", "yes > fill", disk, "disk"},
 		{"disk by many", "i=0; while :; do head -c 4m /dev/zero > fill$i; i=$((i+1)); done", disk, "disk"},
 		{"disk by orphans", "while :; do (setsid head -c 4m /dev/zero >> fill &); sleep 0.02; done", disk, "disk"},
+		{"disk by children that nobody waits for", take("children that nobody waits for"), disk, "disk"},
 		{"disk by one that closes itself", take("closed file"), disk, "disk"},
-		{"disk by a closed program", "cp $(type -P head) h; chmod 111 h; ./h -c 3G /dev/zero > fill; sleep 60", disk, "disk"},
+		{"disk by a closed program", "cp $(type -P head) h; chmod 111 h; ./h -c 3G /dev/zero > fill; sleep 60", disk, "unwatched"},
 		{"output", "yes", sandbox.Limits{Output: 8 << 20}, "output"},
 		{"output to two", "yes | tee /dev/stderr", sandbox.Limits{Output: 8 << 20}, "output"},
 	} {

@@ -71,7 +71,9 @@ type Output struct {
 	Combined, Stdout, Stderr []byte // Combined is interleaved as it came
 	Dropped                  int64  // bytes missing from Combined, see [Command.Limit]
 	Exit                     int    // 128 + signal when one killed it
-	Killed                   string // why it was ended: "", "timeout", "cancelled", or a limit: "memory", "processes", "disk", "output"
+	// Killed is why it was ended: "", "timeout", "cancelled", or a limit: "memory", "processes",
+	// "disk", "output", and "unwatched" for a program that nobody may read, see [Limits.Disk].
+	Killed string
 	// Wanted is what a command that failed in a box may have failed for want of, for whoever
 	// could run it again with more; see [Want].
 	Wanted []Want

@@ -218,9 +218,6 @@ func shownByName(p Policy) (list []string) {
 	return list
 }
 
-// mostLinks is what the kernel follows of them on the way to one file.
-const mostLinks = 40
-
 // trail follows an absolute path to the file itself, and returns the symbolic links on the way.
 func trail(path string) (found string, links []boxinit.Link, err error) {
 	found = "/"
@@ -243,7 +240,7 @@ func trail(path string) (found string, links []boxinit.Link, err error) {
 		if err != nil {
 			return "", links, err
 		}
-		if links = append(links, boxinit.Link{Path: boxinit.Raw(next), Target: boxinit.Raw(target)}); len(links) > mostLinks {
+		if links = append(links, boxinit.Link{Path: boxinit.Raw(next), Target: boxinit.Raw(target)}); len(links) > maxLinks {
 			return "", nil, syscall.ELOOP
 		}
 		if filepath.IsAbs(target) {

@@ -13,9 +13,9 @@ import (
 // socketTable lists all sockets by path of this network namespace.
 const socketTable = "/proc/net/unix"
 
-// sockets lists, from a table of the kernel's, where in the box the sockets of this machine's programs would be seen. To
-// connect to one asks for no right to write to a read-only mount, so each is hidden. Those
-// that are bound later are held by Landlock only, see [Held].
+// sockets lists, from a table of the kernel's, where in the box the sockets of this machine's
+// programs would be seen. To connect to one asks for no right to write to a read-only mount, so
+// each is hidden. Those that are bound later are held by Landlock only, see [Held].
 func sockets(table string, p Policy, view string) (paths []string, err error) {
 	text, err := os.ReadFile(table)
 	if err != nil {

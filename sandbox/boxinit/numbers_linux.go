@@ -86,9 +86,9 @@ type nameless struct {
 	left int             // descriptors that may still be looked at
 }
 
-// mostLinks is how many descriptors are looked at in one round. Who has more would keep the
+// mostDescriptors is how many descriptors are looked at in one round. Who has more would keep the
 // init from looking at anything else.
-const mostLinks = 1 << 16
+const mostDescriptors = 1 << 16
 
 // of is how many bytes the files have that a process has open and none had before.
 func (f *nameless) of(pid int) (bytes int64) {

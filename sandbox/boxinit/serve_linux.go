@@ -32,12 +32,13 @@ type server struct {
 	byPID   map[int]*command
 	byID    map[int64]*command
 
-	limits Limits
-	own    int              // descriptor of what the kernel counts for the init; -1 for none
-	reaped int64            // bytes that all processes wrote which the init has waited for
-	gone   map[uint64]int64 // tag → bytes that processes wrote which the init had to reap
-	makers map[int][]uint64 // segment → tags of the commands that may have made it
-	text   [4096]byte       // see read
+	limits   Limits
+	own      int              // descriptor of what the kernel counts for the init; -1 for none
+	reaped   int64            // bytes that all processes wrote which the init has waited for
+	gone     map[uint64]int64 // tag → bytes that processes wrote which the init had to reap
+	unwaited map[int]child    // seen by the last look, with parents that do not wait for them
+	makers   map[int][]uint64 // segment → tags of the commands that may have made it
+	text     [4096]byte       // see read
 }
 
 // A message is a request with its descriptors.
@@ -213,6 +214,7 @@ func (s *server) reap() {
 		if _, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
 			return
 		}
+		delete(s.unwaited, pid)
 		if before := s.reaped; s.own >= 0 {
 			// The kernel adds what a child wrote, with its own children, to who waits for it.
 			n, _ := unix.Pread(s.own, s.text[:], 0)

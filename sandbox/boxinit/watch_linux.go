@@ -3,6 +3,7 @@ package boxinit
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"runtime"
 	"strconv"
 	"sync"
@@ -55,10 +56,15 @@ func (s *server) check() time.Duration {
 	}
 	s.measure(used)
 	for tag, u := range used {
-		if most := s.limits.Disk; most > 0 && (u.closed || u.written+s.gone[tag] > most) {
+		switch most := s.limits.Disk; {
+		case most > 0 && u.closed:
+			s.end(tag, "unwatched")
+		case most > 0 && u.written+s.gone[tag] > most:
 			s.end(tag, "disk")
-			delete(used, tag)
+		default:
+			continue
 		}
+		delete(used, tag)
 	}
 	if tag, over := most(used, func(u *usage) int64 { return int64(u.tasks) }, int64(s.limits.Processes)); over {
 		s.end(tag, "processes")
@@ -125,34 +131,78 @@ func members() map[uint64]*usage {
 
 // measure adds up what the processes of each command use.
 func (s *server) measure(used map[uint64]*usage) {
-	files := nameless{left: mostLinks, seen: map[uint64]bool{}}
-	for _, u := range used {
+	files := nameless{left: mostDescriptors, seen: map[uint64]bool{}}
+	children, ignoring := map[int]child{}, map[int]bool{}
+	for tag, u := range used {
 		for i, pid := range u.pids {
-			tasks, memory, dead := s.status(pid)
-			if dead && tasks > 1 {
-				pid = secondThread(pid)
-				u.pids[i] = pid
-				_, memory, _ = s.status(pid)
+			now := s.status(pid)
+			if now.dead && now.threads > 1 {
+				u.pids[i] = secondThread(pid)
+				now.memory = s.status(u.pids[i]).memory
 			}
-			u.tasks += tasks
-			u.memory += memory
-			written, closed := s.written(pid)
+			u.tasks += now.threads
+			u.memory += now.memory
+			written, closed := s.written(u.pids[i])
+			if written > 0 {
+				children[pid] = child{tag, now.parent, written}
+			}
+			if now.ignores {
+				ignoring[pid] = true
+			}
 			u.written += written
 			u.closed = u.closed || closed
 			if s.limits.Memory > 0 {
-				u.files += files.of(pid)
+				u.files += files.of(u.pids[i])
 			}
 		}
 	}
+	s.bury(used, children)
+	maps.DeleteFunc(children, func(_ int, c child) bool { return !ignoring[c.parent] })
+	s.unwaited = children
 	s.charge(used)
 }
 
-// status reads how many threads a process has and how much memory, and whether its first
-// thread is dead.
-func (s *server) status(pid int) (threads int, memory int64, dead bool) {
+// A child is a process, and what it and its ended children have written.
+type child struct {
+	tag     uint64
+	parent  int
+	written int64 // bytes
+}
+
+// bury counts what those wrote that have ended since the last look and that nobody waited for:
+// the kernel counts it for nobody. What they wrote after that look is lost.
+func (s *server) bury(used map[uint64]*usage, children map[int]child) {
+	for pid, c := range s.unwaited {
+		if _, alive := children[pid]; alive || used[c.tag] == nil {
+			continue
+		}
+		if _, err := tagOf(pid); err != nil {
+			s.gone[c.tag] += c.written
+		}
+	}
+}
+
+// A status is what the kernel tells of a process.
+type status struct {
+	parent, threads int
+	memory          int64 // bytes
+	dead            bool  // its first thread has ended
+	ignores         bool  // it does not wait for its children: the kernel reaps them
+}
+
+// status reads the status of a process.
+func (s *server) status(pid int) status {
 	text, _ := s.read(pid, "status")
-	memory = field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmSwap:")
-	return int(max(field(text, "\nThreads:"), 1)), memory << 10, bytes.Contains(text, []byte("\nState:\tZ"))
+	_, ignored, _ := bytes.Cut(text, []byte("\nSigIgn:\t"))
+	ignored, _, _ = bytes.Cut(ignored, []byte("\n"))
+	signals, _ := strconv.ParseUint(string(ignored), 16, 64)
+	return status{
+		parent:  int(field(text, "\nPPid:")),
+		threads: int(max(field(text, "\nThreads:"), 1)),
+		memory:  (field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmSwap:")) << 10,
+		dead:    bytes.Contains(text, []byte("\nState:\tZ")),
+		ignores: signals&(1<<(unix.SIGCHLD-1)) != 0,
+	}
 }
 
 // shares adds up the memory of a command, each page once. Which of its nameless files are
@@ -162,8 +212,7 @@ func (s *server) shares(u *usage) (memory int64) {
 	for _, pid := range u.pids {
 		text, err := s.read(pid, "smaps_rollup")
 		if err != nil { // not to be looked into
-			_, rss, _ := s.status(pid)
-			memory += rss
+			memory += s.status(pid).memory
 			continue
 		}
 		memory += (field(text, "\nPss_Anon:") + field(text, "\nSwapPss:")) << 10

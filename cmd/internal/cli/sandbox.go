@@ -218,6 +218,8 @@ func (o sandboxOptions) hint(why string) string {
 		return "raise --memory, or let it need less"
 	case "output":
 		return "let it print less, or into a file"
+	case "unwatched":
+		return "it ran a program that nobody may read, so what it writes cannot be counted: chmod +r it"
 	}
 	return "it used more " + why + " than any command of a box may"
 }

@@ -168,7 +168,7 @@ var unheld = []struct {
 	{always, "root's files", "for commands that run as root, those in /etc, /usr/local/etc and /opt are hidden, the first 4,000 entries; others of the system's folders, and those made after a box was opened, can be read"},
 	{always, "what a person starts", "a command that may change the workspace may change build files, instructions to agents and hook manifests there"},
 	{always, "memory", "buffers of sockets and pipes, and what a program hides on purpose where no process shows it, are not counted"},
-	{always, "disk", "names of files, which take room even if the files are empty, are not counted"},
+	{always, "disk", "names of files are not counted, and what a process writes whose parent ignores its end (SIGCHLD) only as far as it was seen"},
 	{pipes, "named pipes", "a reader may write into one of the workspace that another program reads"},
 	{paths, "sockets by path", "those that appear after a box was opened can be connected to where the box shows them"},
 }
