@@ -51,10 +51,11 @@ func inits(t *testing.T) (pids []int) {
 func TestReadersShareABox(t *testing.T) {
 	needBox(t)
 	const readers = 8
-	// Each waits until all are there, so all are in the box at once.
+	// Each waits until all are there, so all are in the box at once. The first that sees it
+	// tells the others: it may be gone when they look.
 	script := "- when: {agent: \"0\", turn: 1}\n  calls:\n" + strings.Repeat("    - delegate_task: {task: look}\n", readers) + `
 - when: {turn: 1}
-  call: {bash: {command: "touch $TMPDIR/here; until [ $(ls -d /tmp/guest-*/here | wc -l) = 8 ]; do sleep 0.01; done; echo $TMPDIR; readlink /proc/self/ns/pid"}}
+  call: {bash: {command: "touch $TMPDIR/here; until [ -e /tmp/all ] || [ $(ls -d /tmp/guest-*/here | wc -l) = 8 ]; do sleep 0.01; done; touch /tmp/all; echo $TMPDIR; readlink /proc/self/ns/pid"}}
 - say: done
 `
 	r := newRig(t, script).repo(abc)
