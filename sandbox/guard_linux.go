@@ -106,7 +106,7 @@ func (g guard) closing(p Policy, found []string) (list []string, err error) {
 				leads(dir)
 				leads(gitDirAt(dir, commonDir(dir)))
 			}
-		case p.GitDir != "" && isClosed(filepath.Base(rel)):
+		case p.GitDir != "" && Obeyed(filepath.ToSlash(rel)):
 		case info.Mode()&fs.ModeSymlink != 0: // a command can put something else there, which is told
 			leads(rooted(g.root, rel))
 		default:

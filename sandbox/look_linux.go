@@ -75,7 +75,7 @@ func (l *look) through(queue []string) {
 				ofGit = append(ofGit, name)
 			}
 			switch {
-			case isClosed(name):
+			case isClosed(filepath.Base(dir), name):
 				obeyed = append(obeyed, filepath.Join(dir, name))
 			case e.IsDir() && name != "node_modules":
 				folders = append(folders, filepath.Join(dir, name))

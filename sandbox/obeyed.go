@@ -16,16 +16,19 @@ var closed = []string{
 	".git",
 	".skein",
 	// Agents.
-	".agents", ".aider.conf.yml", ".amazonq", ".amp", ".augment", ".claude", ".cline", ".codex", ".continue", ".copilot", ".crush", ".crush.json",
+	".agent", ".agents", ".aider.conf.yml", ".amazonq", ".amp", ".augment", ".claude", ".cline", ".codex", ".continue", ".copilot", ".crush", ".crush.json",
 	"crush.json", ".cursor", ".factory", ".gemini", ".goose", ".junie", ".kilocode", ".kiro", ".mcp.json", ".opencode", "opencode.json",
 	"opencode.jsonc", ".pi", ".qwen", ".roo", ".trae", ".windsurf",
 	// Editors, which start tasks and servers when a folder is opened.
-	".devcontainer", ".devcontainer.json", ".fleet", ".idea", ".vscode", ".zed",
+	".devcontainer", ".devcontainer.json", ".dir-locals.el", ".dir-locals-2.el", ".fleet", ".helix", ".idea", ".vscode", ".zed",
 	// Shells, when a folder is entered.
-	".envrc", ".mise", ".mise.toml", "mise.toml",
+	".envrc", ".mise", ".mise.toml", ".mise.local.toml", "mise.toml", "mise.local.toml",
 	// Hooks of git's that lie in the tree.
 	".githooks", ".husky", ".lefthook",
 }
+
+// closedIn are names that are closed only in a folder of a certain name.
+var closedIn = []string{".config/mise", "mise/config.toml"}
 
 // closedOfHome are closed besides, where the workspace is or holds a home of the user's: what
 // shells, sessions, git and editors start with.
@@ -42,10 +45,12 @@ var closedOfHome = []string{
 // command of a box may change it where it exists, "" if there is none. Paths are relative to
 // a workspace; those that are closed for the sake of a home are not known here.
 func Closed(path string) string {
+	folder := ""
 	for e := range strings.SplitSeq(path, "/") {
-		if isClosed(e) {
+		if isClosed(folder, e) {
 			return e
 		}
+		folder = e
 	}
 	return ""
 }
@@ -53,12 +58,16 @@ func Closed(path string) string {
 // Obeyed reports whether [Closed] knows a name in the path.
 func Obeyed(path string) bool { return Closed(path) != "" }
 
-func isClosed(name string) bool { return closedNames[strings.ToLower(name)] }
+// isClosed asks for a name in a folder of that name, "" for one that does not matter.
+func isClosed(folder, name string) bool {
+	name = strings.ToLower(name)
+	return closedNames[name] || closedNames[strings.ToLower(folder)+"/"+name]
+}
 
-// closedNames is closed for those who ask often.
+// closedNames is closed and closedIn for those who ask often.
 var closedNames = func() map[string]bool {
 	names := map[string]bool{}
-	for _, name := range closed {
+	for _, name := range slices.Concat(closed, closedIn) {
 		names[name] = true
 	}
 	return names

@@ -90,7 +90,8 @@ git -C repo push -q ../bare.git HEAD:refs/heads/main && git -C bare.git worktree
 // settings are such as other programs obey. Each comes as a file and in a folder.
 var settings = []string{
 	".claude/settings.json", ".mcp.json", ".cursor/mcp.json", ".codex/config.toml", ".gemini/settings.json", "opencode.json", ".opencode/plugin/x.js",
-	".vscode/tasks.json", ".envrc", ".husky/pre-commit", ".skein/config.yaml",
+	".vscode/tasks.json", ".envrc", ".husky/pre-commit", ".skein/config.yaml", ".helix/languages.toml", ".agent/rules.md", ".dir-locals.el",
+	"mise.local.toml", ".mise.local.toml",
 }
 
 // What other programs obey is closed to commands and to file tools alike, at any depth.
@@ -100,10 +101,12 @@ func TestSettingsAreClosed(t *testing.T) {
 		write(t, filepath.Join(dir, name), "old\n")
 		write(t, filepath.Join(dir, "a/b", name), "old\n")
 	}
-	free := []string{"AGENTS.md", "CLAUDE.md", "a/GEMINI.md", ".github/workflows/ci.yml", ".gitmodules", "claude/settings.json", "a/x.mcp.json", ".gitignore"}
+	free := []string{"AGENTS.md", "CLAUDE.md", "a/GEMINI.md", ".github/workflows/ci.yml", ".gitmodules", "claude/settings.json", "a/x.mcp.json", ".gitignore", "src/mise/x", "config.toml", ".config/x", "config/mise/x"}
 	for _, name := range free {
 		write(t, filepath.Join(dir, name), "old\n")
 	}
+	write(t, filepath.Join(dir, ".config/mise/conf.d/x.toml"), "old\n")
+	write(t, filepath.Join(dir, "mise/config.toml"), "old\n")
 	p := sandbox.Policy{Workspace: dir, Writable: true, Hidden: []string{".skein"}}
 	box, host, f := open(t, p), outside(t, dir), files(t, p)
 	for _, at := range []string{"", "a/b/"} {
@@ -124,6 +127,14 @@ func TestSettingsAreClosed(t *testing.T) {
 			must(t, host, "echo evil > "+name+" && "+back) // the host may, and the box was open
 		}
 	}
+	if out, exit := sh(t, box, "echo evil > .config/mise/conf.d/x.toml || mv .config/mise moved"); exit == 0 {
+		t.Errorf("settings of mise in .config: changed, want them closed; output:\n%s", out)
+	}
+	refusedTo(t, f, ".config/mise/conf.d/x.toml")
+	if out, exit := sh(t, box, "echo evil > mise/config.toml"); exit == 0 {
+		t.Errorf("settings of mise: changed, want them closed; output:\n%s", out)
+	}
+	refusedTo(t, f, "mise/config.toml")
 	for _, name := range free {
 		must(t, box, "echo new > "+name)
 		if err := f.WriteFile(name, []byte("newer\n"), 0o644); err != nil {
@@ -170,7 +181,7 @@ func TestSettingsOfACopy(t *testing.T) {
 func TestStartFilesOfAHome(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	closed := []string{".bashrc", ".gitconfig", ".config/git/config", ".config/fish/config.fish"}
+	closed := []string{".bashrc", ".gitconfig", ".config/git/config", ".config/fish/config.fish", ".config/git/credentials.d/x", ".config/deep/.vscode/x"}
 	for _, name := range append(closed, "project/.bashrc", ".config/other") {
 		write(t, filepath.Join(home, name), "old\n")
 	}
@@ -185,8 +196,8 @@ func TestStartFilesOfAHome(t *testing.T) {
 	if got := box.Planted(); len(got) != 0 {
 		t.Errorf("Planted = %q, want none", got)
 	}
-	must(t, box, "echo evil > .zshrc && mv .config old && mkdir -p .config/git")
-	if got, want := box.Planted(), []string{".config/git", ".zshrc"}; !slices.Equal(got, want) {
+	must(t, box, "echo evil > .zshrc && mkdir -p .config/direnv .config/x/.vscode")
+	if got, want := box.Planted(), []string{".config/direnv", ".config/x/.vscode", ".zshrc"}; !slices.Equal(got, want) {
 		t.Errorf("Planted = %q, want %q", got, want)
 	}
 }

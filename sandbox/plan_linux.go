@@ -81,7 +81,6 @@ func draft(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	anchor(p, view, &spec)
 	// First: what is hidden or shown by name stands on top of them.
 	out := outlookOf(p, view)
 	spec.Mounts, spec.Links = append(out.mounts, spec.Mounts...), append(spec.Links, out.links...)
@@ -89,6 +88,7 @@ func draft(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
+	anchor(p, view, &spec) // last: what is closed is fixed, and stays closed
 	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
 	return plan{spec: spec, view: view, env: environment(p, caches), out: out, gone: gone, guard: guard, output: most.Output}, nil
 }
@@ -362,6 +362,9 @@ func anchor(p Policy, view string, spec *boxinit.Spec) {
 			host := filepath.Join(p.Workspace, rel)
 			if info, lost := os.Lstat(host); err != nil || lost != nil || !info.IsDir() || !inScopes(p.Scopes, rel) {
 				continue
+			}
+			if at := nearest(spec.Mounts, dir); at >= 0 && !spec.Mounts[at].Writable {
+				continue // it lies in what is closed
 			}
 			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(host), Target: boxinit.Raw(dir), Writable: true})
 		}

@@ -26,7 +26,7 @@ var rootsTrees = []string{"/etc", "/usr/local/etc", "/opt"}
 // something that the box was told to show is left out.
 func onlyRoots(trees, told []string, most int) (list []string) {
 	for queue := slices.Clone(trees); len(queue) > 0 && most > 0; queue = queue[1:] {
-		closed, open := closedIn(queue[0], &most)
+		closed, open := closedToOthers(queue[0], &most)
 		list, queue = append(list, closed...), append(queue, open...)
 	}
 	return besides(list, told)
@@ -47,9 +47,9 @@ func besides(closed, told []string) (list []string) {
 	return list
 }
 
-// closedIn lists the files and folders in a folder that others than root may not read, and the
+// closedToOthers lists the files and folders in a folder that others than root may not read, and the
 // folders that they may. It asks by handle: a box waits for this.
-func closedIn(dir string, most *int) (closed, open []string) {
+func closedToOthers(dir string, most *int) (closed, open []string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, nil
