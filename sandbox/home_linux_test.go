@@ -85,6 +85,35 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// A home in a folder of the system's is covered wherever it lies.
+func TestHomeAmongTheSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("no place for a home: only root has one")
+	}
+	for _, tree := range []string{"/usr/local", "/etc", "/opt"} {
+		base, err := os.MkdirTemp(tree, "skein-home-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(base) })
+		if err := os.Chmod(base, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		home := filepath.Join(base, "u")
+		write(t, filepath.Join(base, "beside"), "of the system\n")
+		write(t, filepath.Join(home, "other/f"), "another project")
+		program(t, filepath.Join(home, ".local/bin/tool"), "echo tool")
+		path := "PATH=" + home + "/.local/bin:" + os.Getenv("PATH")
+		box := open(t, sandbox.Policy{Workspace: t.TempDir(), Env: []string{"HOME=" + home, path}})
+		if got, want := must(t, box, "tool; cd "+base+"; cat beside; find . -type f | sort"), "tool\nof the system\n./beside\n./u/.local/bin/tool\n"; got != want {
+			t.Errorf("in %s: %q, want %q", tree, got, want)
+		}
+	}
+	for _, home := range []string{"/usr/sbin", "/usr/local", "/var/cache/man", "/usr"} { // of users such as daemon
+		must(t, open(t, sandbox.Policy{Workspace: t.TempDir(), Env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}), "ls /usr/sbin/* >/dev/null && ls -d /usr/local/*")
+	}
+}
+
 // A home behind a link is found by both names.
 func TestHomeBehindLink(t *testing.T) {
 	base := homeFolder(t)

@@ -173,7 +173,9 @@ func (o *outlook) cover(p Policy, wanted []string) {
 		o.mounts = append(o.mounts, boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(dir)})
 	}
 	for _, home := range o.homes {
-		if filepath.Dir(home) != "/" && (within(home, "/opt") || within(home, "/usr/home")) {
+		// Those of the system's own users, such as /usr/sbin, are folders of the system.
+		ofSystem := slices.ContainsFunc(systemPaths, func(path string) bool { return within(path, home) })
+		if dir := filepath.Dir(home); dir != "/" && dir != "/usr" && !ofSystem {
 			add(home)
 		}
 	}
