@@ -69,12 +69,20 @@ func layered(t *testing.T) *layeredBox {
 	return l
 }
 
+// current is the box of l.
+func current(t *testing.T, l *layeredBox) *sandbox.Box {
+	t.Helper()
+	if err := l.take(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	defer l.lock.Release(one)
+	return l.box
+}
+
 // ended is the box of l, which is ended.
 func ended(t *testing.T, l *layeredBox) *sandbox.Box {
 	t.Helper()
-	l.mu.RLock()
-	box := l.box
-	l.mu.RUnlock()
+	box := current(t, l)
 	if err := box.Close(); err != nil {
 		t.Errorf("Close = %v", err)
 	}
@@ -131,6 +139,37 @@ func TestLayersTellWhyTheyAreNotShown(t *testing.T) {
 	}
 }
 
+// Who waits for the box, while it is used for long and has to be replaced, waits no longer than
+// he likes.
+func TestWaitForTheBoxCanBeCancelled(t *testing.T) {
+	l := layered(t)
+	used, done := make(chan struct{}), make(chan struct{})
+	var users sync.WaitGroup
+	users.Go(func() {
+		if err := l.use(t.Context(), func() error { close(used); <-done; return nil }); err != nil {
+			t.Errorf("use = %v", err)
+		}
+	})
+	<-used
+	l.drop(ended(t, l))
+	cancelled, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(func() {
+			if _, err := l.Run(cancelled, sandbox.Command{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
+				t.Errorf("Run = %v, want that it was cancelled", err)
+			}
+		})
+	}
+	cancel()
+	waiting.Wait() // for ever, if they wait for the user
+	close(done)
+	users.Wait()
+	if _, err := l.Run(t.Context(), sandbox.Command{Argv: []string{"true"}}); err != nil {
+		t.Errorf("Run afterwards = %v", err)
+	}
+}
+
 // While something uses the tree, what shows it stays, and the path leads there.
 func TestTreeStaysWhileItIsUsed(t *testing.T) {
 	l := layered(t)
@@ -151,30 +190,36 @@ func TestTreeStaysWhileItIsUsed(t *testing.T) {
 			}
 		})
 	}
-	var users sync.WaitGroup
-	for range 4 {
-		users.Go(func() {
-			for range 20 {
-				err := s.onTree(t.Context(), func(tree *worktree.Tree) error {
-					_, err := os.ReadFile(filepath.Join(tree.Root, "a"))
-					return err
-				})
-				if err != nil {
-					t.Errorf("the tree: %v", err)
+	for range 5 {
+		within, given := make(chan struct{}), make(chan struct{})
+		var user sync.WaitGroup
+		user.Go(func() {
+			err := s.onTree(t.Context(), func(tree *worktree.Tree) error {
+				close(within)
+				<-given // from now on another box is to be opened
+				for range 200 {
+					if _, err := os.ReadFile(filepath.Join(tree.Root, "a")); err != nil {
+						return err
+					}
 				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("the tree: %v", err)
 			}
 		})
-	}
-	for range 5 {
-		l.mu.RLock()
-		box := l.box
-		l.mu.RUnlock()
-		l.drop(box)
+		<-within
+		old := current(t, l)
+		l.drop(old)
+		close(given)
 		if _, err := l.Lstat("a"); err != nil {
 			t.Errorf("Lstat = %v", err)
 		}
+		user.Wait()
+		if current(t, l) == old {
+			t.Error("the box that was given up is still in use")
+		}
 	}
-	users.Wait()
 	close(stop)
 	wg.Wait()
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"skein/sandbox"
 	"skein/tools"
@@ -24,10 +27,15 @@ type layeredBox struct {
 	copy   *worktree.Copy // attached while there is a box
 	dir    string         // where commands and file tools start, below the view
 
-	mu     sync.RWMutex // held for reading while what is below, or the attached copy, is used
+	// One of it is held while what is below, or the attached copy, is used, and all of it while
+	// those change. It is waited for no longer than the caller likes: a box takes long to open on
+	// a machine under load, and a large tree to look through.
+	lock   *semaphore.Weighted
 	box    *sandbox.Box // nil when there is none
 	files  *sandbox.Files
 	closed bool
+
+	ended atomic.Pointer[sandbox.Box] // the last one that was found to have ended
 }
 
 // reopenFor bounds how long a box is opened in the place of one that has ended. It is more than
@@ -41,7 +49,7 @@ var (
 
 // openLayers opens the box of a site with layers.
 func openLayers(ctx context.Context, p sandbox.Policy, s site) (*layeredBox, error) {
-	l := &layeredBox{policy: p, copy: s.copy, dir: filepath.ToSlash(s.offset)}
+	l := &layeredBox{policy: p, copy: s.copy, dir: filepath.ToSlash(s.offset), lock: semaphore.NewWeighted(all)}
 	if err := l.openLocked(ctx); err != nil {
 		return nil, err
 	}
@@ -91,44 +99,58 @@ var errEnded = fmt.Errorf("the agent has ended: %w", os.ErrClosed)
 
 // use does something while the box stays, and with it what the copy is attached to.
 func (l *layeredBox) use(ctx context.Context, do func() error) error {
-	l.mu.RLock()
-	for l.box == nil {
-		l.mu.RUnlock()
+	if err := l.take(ctx, one); err != nil {
+		return err
+	}
+	for l.goneLocked() {
+		l.lock.Release(one)
 		if err := l.reopen(ctx); err != nil {
 			return err
 		}
-		l.mu.RLock()
+		if err := l.take(ctx, one); err != nil {
+			return err
+		}
 	}
-	defer l.mu.RUnlock()
+	defer l.lock.Release(one)
 	return do()
+}
+
+// What of the lock is taken.
+const (
+	one = 1
+	all = math.MaxInt64
+)
+
+func (l *layeredBox) take(ctx context.Context, n int64) error {
+	if l.lock.Acquire(ctx, n) != nil {
+		return fmt.Errorf("wait for the box: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // reopen opens a box if there is none. It is for all who come: that the first of them is
 // cancelled meanwhile does not matter.
 func (l *layeredBox) reopen(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if err := l.take(ctx, all); err != nil {
+		return err
+	}
+	defer l.lock.Release(all)
 	switch {
 	case l.closed:
 		return errEnded
-	case l.box != nil:
+	case !l.goneLocked():
 		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("open box: %w", context.Cause(ctx))
 	}
+	_ = l.closeLocked() // what closing it says is known
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenFor)
 	defer cancel()
 	return l.openLocked(ctx)
 }
 
-// drop gives up a box that has ended.
-func (l *layeredBox) drop(ended *sandbox.Box) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.box == ended {
-		_ = l.closeLocked() // what closing it says is known
-	}
-}
+// drop gives up a box that has ended. It waits for nobody: who comes next opens another.
+func (l *layeredBox) drop(ended *sandbox.Box) { l.ended.Store(ended) }
+
+func (l *layeredBox) goneLocked() bool { return l.box == nil || l.box == l.ended.Load() }
 
 // part opens the files for somebody else who works below the same view.
 func (l *layeredBox) part(ctx context.Context, dir string, writable bool) (files *sandbox.Files, err error) {
@@ -138,8 +160,8 @@ func (l *layeredBox) part(ctx context.Context, dir string, writable bool) (files
 
 // Close ends the box. Nothing reaches the files afterwards.
 func (l *layeredBox) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	_ = l.lock.Acquire(context.Background(), all) // which does not end
+	defer l.lock.Release(all)
 	l.closed = true
 	return l.closeLocked()
 }
