@@ -36,6 +36,7 @@ type outlook struct {
 	view   string
 	homes  []string
 	hidden []string // by the policy: nothing of it is shown
+	named  []string // where the policy shows something by name: that, and nothing of the host besides
 	covers []string // folders of what is shown that are empty
 	shown  []string
 	told   []string // what is shown by name, or would be if it were not already
@@ -45,7 +46,7 @@ type outlook struct {
 
 // outlookOf finds out what there is on this host to be shown.
 func outlookOf(p Policy, view string) outlook {
-	o := outlook{view: view, homes: homesOf(p.Env)}
+	o := outlook{view: view, homes: homesOf(p.Env), named: readOnlyPlaces(p)}
 	for _, path := range p.Hidden {
 		if filepath.IsAbs(path) {
 			o.hidden = append(o.hidden, actual(path))
@@ -111,7 +112,7 @@ func (o *outlook) link(links []boxinit.Link) {
 
 // visible reports whether a path is shown already.
 func (o *outlook) visible(path string) bool {
-	if within(path, o.view) {
+	if within(path, o.view) || slices.ContainsFunc(o.named, func(n string) bool { return within(path, n) }) {
 		return true
 	}
 	nearest, shown := "", false
@@ -205,8 +206,8 @@ func (o *outlook) cover(p Policy, wanted []string) {
 	}
 }
 
-// shownByName lists where the policy shows something by name.
-func shownByName(p Policy) (list []string) {
+// readOnlyPlaces lists where the policy shows folders of its choice.
+func readOnlyPlaces(p Policy) (list []string) {
 	for _, m := range p.ReadOnly {
 		at := m.Path
 		if at == "" {
@@ -214,6 +215,12 @@ func shownByName(p Policy) (list []string) {
 		}
 		list = append(list, actual(at))
 	}
+	return list
+}
+
+// shownByName lists where the policy shows something by name.
+func shownByName(p Policy) (list []string) {
+	list = readOnlyPlaces(p)
 	for _, path := range p.Readable {
 		list = append(list, actual(path))
 	}
