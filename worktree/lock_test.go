@@ -21,6 +21,7 @@ func (l *lab) hold() (release func()) {
 }
 
 func TestRecoverWaitsForNobody(t *testing.T) {
+	anyWay(t)
 	l, root, before, half := halfApplied(t, mainTree)
 	release := l.hold()
 	r := l.open(worktree.Options{Session: "next"})
@@ -64,6 +65,7 @@ func TestWritersWaitForALimitedTime(t *testing.T) {
 
 // What a copy takes keeps no other run from writing.
 func TestReclaimingHoldsNobodyUp(t *testing.T) {
+	anyWay(t)
 	l, root, before, _ := halfApplied(t, mainTree)
 	other := l.open(worktree.Options{Session: "other"})
 	other.SetLockTime(time.Second)

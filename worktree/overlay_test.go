@@ -31,6 +31,15 @@ func TestOnOverlay(t *testing.T) {
 	}
 }
 
+// anyWay leaves a test out of that run that is not about copies: once is enough, but where
+// all is tried.
+func anyWay(t *testing.T) {
+	t.Helper()
+	if os.Getenv(onOverlay) != "" && os.Getenv("SKEIN_LONG") == "" {
+		t.Skip("how copies are made makes no difference; make test-long runs it")
+	}
+}
+
 // layers says that there are boxes that show layers, where copies shall be made of them.
 func layers() func(context.Context) error {
 	if os.Getenv(onOverlay) == "" {

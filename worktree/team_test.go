@@ -140,7 +140,7 @@ func TestTeamKilledAnywhere(t *testing.T) {
 	}
 	t.Logf("%s=%d", seedVar, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	tries := min(total, long(30, total))
+	tries := min(total, long(12, total))
 	actions := map[string]int{}
 	for i := range tries {
 		from, to := i*total/tries, (i+1)*total/tries
