@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"skein/agent"
 	"skein/agent/model"
@@ -44,7 +45,10 @@ func TestHelp(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		t.Run(c.CommandPath(), func(t *testing.T) {
 			var out bytes.Buffer
-			writeHelp(&out, c)
+			c.SetOut(&out)
+			if err := c.Help(); err != nil {
+				t.Fatal(err)
+			}
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 			if len(lines) > 50 {
 				t.Errorf("help has %d lines, want at most 50", len(lines))
@@ -54,20 +58,53 @@ func TestHelp(t *testing.T) {
 					t.Errorf("help has a line of %d characters, want at most 120: %s", n, line)
 				}
 			}
-			if !strings.Contains(out.String(), exitCodesOf(c)) {
-				t.Errorf("help does not list the exit codes")
+			if topic := c.IsAdditionalHelpTopicCommand(); topic == strings.Contains(out.String(), exitCodesOf(c)) {
+				t.Errorf("help of a topic (%v) lists the exit codes, or that of a command does not", topic)
 			}
 			if c.Short == "" || strings.HasSuffix(c.Short, ".") {
 				t.Errorf("Short = %q, want a sentence without a full stop", c.Short)
 			}
 		})
 		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() {
+			if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
 				walk(sub)
 			}
 		}
 	}
 	walk(New())
+}
+
+// TestEveryFlagIsInHelp: what the help of run leaves out is in the topic that it names.
+func TestEveryFlagIsInHelp(t *testing.T) {
+	var shown bytes.Buffer
+	help := func(args ...string) string {
+		root := New()
+		root.SetOut(&shown)
+		root.SetArgs(append([]string{"help"}, args...))
+		shown.Reset()
+		if err := root.Execute(); err != nil {
+			t.Fatalf("help %v: %v", args, err)
+		}
+		return shown.String()
+	}
+	own := help("run")
+	run, _, err := New().Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range groups(run) {
+		text := own
+		if name := topic(set); name != "" {
+			if text = help(name); !strings.Contains(own, "skein help "+name) {
+				t.Errorf("help of run does not name the topic %s", name)
+			}
+		}
+		set.VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(text, "--"+f.Name+" ") {
+				t.Errorf("no help lists --%s", f.Name)
+			}
+		})
+	}
 }
 
 func TestReport(t *testing.T) {

@@ -61,7 +61,7 @@ func group(c *cobra.Command, title string, define func(*pflag.FlagSet)) {
 	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	f.SortFlags = false
 	define(f)
-	f.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{groupOf: {title}} })
+	f.VisitAll(func(flag *pflag.Flag) { _ = f.SetAnnotation(flag.Name, groupOf, []string{title}) }) // it exists
 	c.Flags().AddFlagSet(f)
 }
 

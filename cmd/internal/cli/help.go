@@ -30,10 +30,20 @@ func writeHelp(out io.Writer, c *cobra.Command) {
 				fmt.Fprintf(&b, "  %-9s %s\n", sub.Name(), sub.Short)
 			}
 		}
+		for _, sub := range c.Commands() {
+			if sub.IsAdditionalHelpTopicCommand() {
+				fmt.Fprintf(&b, "\nTopics, with skein help TOPIC:\n  %-9s %s\n", sub.Name(), sub.Short)
+			}
+		}
 	} else {
 		fmt.Fprintf(&b, " %s\n", c.UseLine())
 		for _, set := range groups(c) {
-			fmt.Fprintf(&b, "\n%s:\n%s", set.Name(), set.FlagUsages())
+			if topic(set) == "" {
+				fmt.Fprintf(&b, "\n%s:\n%s", set.Name(), set.FlagUsages())
+			}
+		}
+		for _, name := range topicsOf(c) {
+			fmt.Fprintf(&b, "\nMore flags, rarely needed: skein help %s\n", name)
 		}
 	}
 	if c.HasExample() {

@@ -84,13 +84,7 @@ func newRun() *cobra.Command {
 	group(c, "Subagents", func(f *pflag.FlagSet) {
 		choiceVar(f, &o.delegate, "delegate", string(delegate.TaskOnly), "what a subagent is told of the conversation", modeWords()...)
 		f.BoolVar(&o.single, "single", false, "one agent does everything; the same as --delegate off")
-		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
-		choiceVar(f, &o.copies, "worktree-backend", worktree.Auto, "how writers' copies are made", worktree.Auto, worktree.Overlay, worktree.Fresh)
 		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
-		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
-		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
-		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
-		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
 	})
 	group(c, "Limits and output", func(f *pflag.FlagSet) {
 		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model")
@@ -101,6 +95,18 @@ func newRun() *cobra.Command {
 		f.StringVar(&o.schema, "output-schema", "", "`FILE` with a JSON Schema that the answer has to fit")
 		f.BoolVar(&o.json, "json", false, "print every event as a line of JSON in place of the answer")
 		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
+	})
+	rare(c, "subagents", "How subagents work", func(f *pflag.FlagSet) {
+		choiceVar(f, &o.copies, "worktree-backend", worktree.Auto, "how writers' copies are made", worktree.Auto, worktree.Overlay, worktree.Fresh)
+	})
+	rare(c, "subagents", "What becomes of changes", func(f *pflag.FlagSet) {
+		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
+	})
+	rare(c, "subagents", "Limits of subagents", func(f *pflag.FlagSet) {
+		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
+		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
+		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
+		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
 	})
 	return c
 }
