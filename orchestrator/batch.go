@@ -88,7 +88,9 @@ func (b *batch) job(i int) scheduler.Job {
 		}
 	}
 	effect := tool.Effect(args)
-	decision := b.policy.Decide(gate.Call{Tool: call.Name, Effect: effect, Boxed: b.place.ws.Exec != nil && !b.run.o.NoSandbox})
+	decision := b.policy.Decide(gate.Call{
+		Tool: call.Name, Effect: effect, Boxed: b.place.ws.Exec != nil && !b.run.o.NoSandbox, Outside: b.run.isOwn(call.Name),
+	})
 	if decision.Verdict == gate.Deny {
 		return b.refuse(i, effect, "deny", decision.Reason)
 	}

@@ -1,6 +1,10 @@
 package orchestrator
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
+
 	"skein/delegate"
 	"skein/tools"
 	"skein/tools/edit"
@@ -15,7 +19,7 @@ func ToolNames() []string {
 }
 
 // kit makes one agent's tools, delegate_task aside. What an agent has read is its own, so
-// each has a record.
+// each has a record; the caller's own tools are shared by all.
 func (r *run) kit(reads *files.Record) map[string]tools.Tool {
 	kit := map[string]tools.Tool{}
 	for _, t := range []tools.Tool{
@@ -28,5 +32,32 @@ func (r *run) kit(reads *files.Record) map[string]tools.Tool {
 			delete(kit, name)
 		}
 	}
+	for _, t := range r.o.Own {
+		kit[t.Spec().Name] = t
+	}
 	return kit
 }
+
+// isOwn reports whether a tool is one of the caller's own.
+func (r *run) isOwn(name string) bool {
+	return slices.ContainsFunc(r.o.Own, func(t tools.Tool) bool { return t.Spec().Name == name })
+}
+
+// checkOwn says what is wrong with the names of the caller's own tools. Providers take no
+// others than these.
+func checkOwn(own []tools.Tool) error {
+	taken := ToolNames()
+	for _, t := range own {
+		switch name := t.Spec().Name; {
+		case !toolName.MatchString(name):
+			return fmt.Errorf("offer tool %q: a name has 1 to 64 letters, digits, underscores or dashes", name)
+		case slices.Contains(taken, name):
+			return fmt.Errorf("offer tool %s: there is one of that name", name)
+		default:
+			taken = append(taken, name)
+		}
+	}
+	return nil
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

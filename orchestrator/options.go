@@ -15,6 +15,7 @@ import (
 	"skein/agent/model"
 	"skein/delegate"
 	"skein/sandbox"
+	"skein/tools"
 	"skein/tools/gate"
 	"skein/tools/mask"
 )
@@ -33,7 +34,8 @@ type Options struct {
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]
 	Asker  gate.Asker    // nil: nobody can be asked
-	Tools  []string      // names of the tools offered; nil offers all, empty none
+	Tools  []string      // names of the built-in tools offered; nil offers all, empty none
+	Own    []tools.Tool  // the caller's own, offered to every agent after those; their calls may overlap
 
 	NoSandbox   bool                                      // run commands without a box (--sandbox off)
 	AllowNet    bool                                      // commands in boxes have the host's network (--allow-net)

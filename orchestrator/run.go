@@ -54,6 +54,9 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if o.BudgetUSD > 0 && o.Price == nil {
 		return Outcome{}, fmt.Errorf("limit the cost of %s: its prices are unknown", o.ModelName)
 	}
+	if err := checkOwn(o.Own); err != nil {
+		return Outcome{}, err
+	}
 	if r.dir, err = workspace(o.Dir); err != nil {
 		return Outcome{}, err
 	}
@@ -281,6 +284,9 @@ func (r *run) names() []string {
 		if r.offers(name) {
 			names = append(names, name)
 		}
+	}
+	for _, t := range r.o.Own {
+		names = append(names, t.Spec().Name)
 	}
 	return names
 }

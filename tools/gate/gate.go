@@ -33,6 +33,10 @@ type Call struct {
 	Tool   string
 	Effect scheduler.Effect
 	Boxed  bool // commands of this agent run in a box
+
+	// Outside says that neither the agent's box nor its copy holds what the call does: a tool
+	// of the program that Skein is a part of.
+	Outside bool
 }
 
 // A Verdict is what may become of a call.
@@ -56,7 +60,10 @@ func (p Policy) Decide(c Call) Decision {
 	if c.Effect == scheduler.Read {
 		return Decision{Verdict: Allow}
 	}
-	if c.Effect == scheduler.Execute && (p.Reader || p.Access == ReadOnly) {
+	if c.Outside {
+		p.Isolated = false
+	}
+	if c.Effect == scheduler.Execute && (p.Reader || p.Access == ReadOnly) && !c.Outside {
 		// A box that cannot write the workspace makes a command a way of reading.
 		if c.Boxed {
 			return Decision{Verdict: Allow}
@@ -70,7 +77,7 @@ func (p Policy) Decide(c Call) Decision {
 		return Decision{Verdict: Allow}
 	case p.Access != Confirm:
 		return deny(c, "the access level is read-only. Answer with what should be changed; the user can run with --access auto")
-	case c.Effect == scheduler.Isolated,
+	case c.Effect == scheduler.Isolated && !c.Outside,
 		p.Isolated && c.Effect == scheduler.Write,
 		p.Isolated && c.Effect == scheduler.Execute && c.Boxed:
 		return Decision{Verdict: Allow}

@@ -10,6 +10,27 @@ import (
 	"skein/tools/gate"
 )
 
+// What a tool of the embedding program does is held by no box and no copy.
+func TestDecideOnWhatIsOutside(t *testing.T) {
+	for _, tt := range []struct {
+		policy               gate.Policy
+		write, execute, copy gate.Verdict
+	}{
+		{gate.Policy{Access: gate.ReadOnly}, gate.Deny, gate.Deny, gate.Deny},
+		{gate.Policy{Access: gate.Auto, Reader: true}, gate.Deny, gate.Deny, gate.Deny},
+		{gate.Policy{Access: gate.Confirm, Isolated: true}, gate.Ask, gate.Ask, gate.Ask},
+		{gate.Policy{Access: gate.Auto, Isolated: true}, gate.Allow, gate.Allow, gate.Allow},
+	} {
+		for effect, want := range map[scheduler.Effect]gate.Verdict{
+			scheduler.Read: gate.Allow, scheduler.Write: tt.write, scheduler.Execute: tt.execute, scheduler.Isolated: tt.copy,
+		} {
+			if got := tt.policy.Decide(gate.Call{Tool: "own", Effect: effect, Boxed: true, Outside: true}); got.Verdict != want {
+				t.Errorf("%+v: Decide(%v) = %v, want %v", tt.policy, effect, got.Verdict, want)
+			}
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	const read, write, execute, isolated = scheduler.Read, scheduler.Write, scheduler.Execute, scheduler.Isolated
 	const allow, ask, deny = gate.Allow, gate.Ask, gate.Deny
