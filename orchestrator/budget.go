@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"sync"
 
+	"skein/agent"
 	"skein/agent/model"
 )
 
@@ -11,9 +12,8 @@ import (
 // will read itself stay within it; so it is passed by at most one reply for each agent that
 // is at work.
 type budget struct {
-	tokens int64        // 0: no limit
-	usd    float64      // 0: no limit
-	price  *model.Price // set if usd is
+	tokens int64   // 0: no limit
+	usd    float64 // 0: no limit
 
 	mu    sync.Mutex
 	spent spending // reserved calls included
@@ -24,8 +24,16 @@ type spending struct {
 	usd    float64
 }
 
+// A purse is what one agent pays from: a budget, at the prices of the agent's model.
+type purse struct {
+	*budget
+	price *model.Price // set if the budget is limited in dollars
+}
+
+var _ agent.Budget = purse{}
+
 // Reserve implements [agent.Budget].
-func (b *budget) Reserve(tokens int64) (func(model.Usage), bool) {
+func (b purse) Reserve(tokens int64) (func(model.Usage), bool) {
 	if b.tokens == 0 && b.usd == 0 {
 		return func(model.Usage) {}, true
 	}
@@ -48,7 +56,7 @@ func (b *budget) Reserve(tokens int64) (func(model.Usage), bool) {
 }
 
 // Spend implements [agent.Budget].
-func (b *budget) Spend(u model.Usage) {
+func (b purse) Spend(u model.Usage) {
 	used := b.cost(u, spending{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +65,7 @@ func (b *budget) Spend(u model.Usage) {
 }
 
 // cost is what a usage spends. A reply without figures was not free: then it is otherwise.
-func (b *budget) cost(u model.Usage, otherwise spending) spending {
+func (b purse) cost(u model.Usage, otherwise spending) spending {
 	s := otherwise
 	if n := u.Prompt().Plus(u.Output); n.Known {
 		s.tokens = n.N

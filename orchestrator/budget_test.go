@@ -15,9 +15,9 @@ func TestBudgetIsPassedByOneReplyEach(t *testing.T) {
 	price := &model.Price{Input: 1e6, CacheRead: 1e6, Output: 1e6} // a dollar a token
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 2000).Draw(t, "limit")
-		b := &budget{tokens: limit}
+		b := purse{budget: &budget{tokens: limit}}
 		if rapid.Bool().Draw(t, "in dollars") {
-			b = &budget{usd: float64(limit), price: price}
+			b = purse{&budget{usd: float64(limit)}, price}
 		}
 		type call struct {
 			reads int64
@@ -57,7 +57,7 @@ func sum[T any](list []T, f func(T) int64) (n int64) {
 }
 
 func TestUnmeasuredRepliesAreNotFree(t *testing.T) {
-	b := &budget{tokens: 100}
+	b := purse{budget: &budget{tokens: 100}}
 	for range 2 {
 		done, ok := b.Reserve(40)
 		if !ok {

@@ -54,7 +54,7 @@ func (n *node) begin(front []model.Message, first ...model.Message) error {
 func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.Outcome, error) {
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
-		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: &n.run.budget,
+		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: purse{&n.run.budget, n.run.o.Price},
 		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Largest: n.run.o.Largest, Form: form, Record: n.record,
 	}, n.talk)
 }
