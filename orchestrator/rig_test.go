@@ -43,6 +43,7 @@ type rig struct {
 	dir    string
 	cache  string
 	script string
+	ask    string // the instruction
 
 	mu     sync.Mutex
 	events []journal.Event
@@ -52,7 +53,7 @@ type rig struct {
 
 func newRig(t *testing.T, yaml string) *rig {
 	t.Helper()
-	return &rig{t: t, dir: t.TempDir(), cache: t.TempDir(), script: yaml}
+	return &rig{t: t, dir: t.TempDir(), cache: t.TempDir(), script: yaml, ask: "go"}
 }
 
 // repo makes the workspace a repository with one commit of these files.
@@ -102,7 +103,7 @@ func (r *rig) git(args ...string) string {
 	return string(out)
 }
 
-// run carries out the instruction "go" with a fixed session and clock.
+// run carries out the instruction with a fixed session.
 func (r *rig) run(edit func(*orchestrator.Options)) orchestrator.Outcome {
 	r.t.Helper()
 	return r.runContext(r.t.Context(), edit)
@@ -135,7 +136,7 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	if edit != nil {
 		edit(&o)
 	}
-	r.out, err = orchestrator.Run(ctx, o, "go")
+	r.out, err = orchestrator.Run(ctx, o, r.ask)
 	client.Close()
 	r.asked = server.Requests()
 	if err := server.Close(); err != nil {
