@@ -59,6 +59,7 @@ type Options struct {
 	MaxTurns  int    // replies
 	MaxTokens int    // of one reply
 	Largest   int    // tokens that the model can write at most, 0 if that is not known
+	Check     Check  // before it may finish; nil asks for none
 	Form      *Form  // of the final answer; nil leaves it free
 	Record    func(journal.Payload)
 }
@@ -93,6 +94,7 @@ type loop struct {
 	t       *model.Transcript
 	out     Outcome
 	repeats repeats
+	failed  int   // checks that failed
 	known   int64 // tokens of the conversation up to message number seen
 	seen    int
 }
@@ -110,7 +112,10 @@ func (a *loop) run(ctx context.Context) error {
 			a.out.Text = reply.Message.Text
 		}
 		if len(reply.Message.Calls) == 0 {
-			return a.answered(ctx, reply)
+			if err := a.answered(ctx, reply); err != nil || a.out.Stop != "" {
+				return err
+			}
+			continue
 		}
 		if err := a.act(ctx, reply); err != nil || a.out.Stop != "" {
 			return err
@@ -120,7 +125,7 @@ func (a *loop) run(ctx context.Context) error {
 	return nil
 }
 
-// answered ends the agent after a reply without calls.
+// answered ends the agent after a reply without calls, unless its check fails.
 func (a *loop) answered(ctx context.Context, reply model.Reply) error {
 	switch {
 	case reply.Finish == model.FinishLength:
@@ -130,9 +135,13 @@ func (a *loop) answered(ctx context.Context, reply model.Reply) error {
 	case reply.Message.Text == "":
 		// What it said along with earlier calls is no answer.
 		a.end(ModelError, "the model ended with an empty reply")
-	case a.Form != nil:
-		return a.fillIn(ctx)
 	default:
+		if ok, err := a.check(ctx); !ok {
+			return err
+		}
+		if a.Form != nil {
+			return a.fillIn(ctx)
+		}
 		a.end(Completed, "")
 	}
 	return nil

@@ -87,6 +87,11 @@ func TestRunStops(t *testing.T) {
 		{name: "nothing said", model: &replies{list: []model.Reply{call, say("")}}, want: ModelError, text: "working", turns: 2},
 		{name: "a spent reply is no turn", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, edit: func(o *Options) { o.MaxTurns = 1 }, want: Completed, text: "done", turns: 2},
 		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 3},
+		{name: "check fails once", model: &replies{list: []model.Reply{say("done"), call, say("now")}}, edit: func(o *Options) { o.Check = failing(1) }, want: Completed, text: "now", turns: 3},
+		{name: "check fails three times", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check = failing(3) }, want: Completed, text: "done", turns: 4},
+		{name: "check fails for good", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check = failing(4) }, want: Stuck, text: "done", turns: 4},
+		{name: "no turn is left to please the check", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check, o.MaxTurns = failing(4), 2 }, want: MaxTurns, text: "done", turns: 2},
+		{name: "a cut answer is not checked", model: &replies{list: []model.Reply{reply("half an", model.FinishLength)}}, edit: func(o *Options) { o.Check = failing(1) }, want: OutputLimit, text: "half an", turns: 1},
 		{name: "cancelled", model: &replies{}, ctx: func() context.Context {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

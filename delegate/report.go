@@ -41,6 +41,7 @@ type Report struct {
 
 	Commands []tools.Command
 	Denied   int
+	Verify   *tools.Command // its check as that ended last, nil without one
 	Answer   string
 
 	// What only people are shown: it depends on this machine and this time.
@@ -120,13 +121,12 @@ func (r Report) evidence(b *strings.Builder) {
 	if len(r.Commands) > 0 {
 		var lines []string
 		for _, c := range r.Commands {
-			end := fmt.Sprintf("exit %d", c.Exit)
-			if c.Killed != "" {
-				end = c.Killed
-			}
-			lines = append(lines, fmt.Sprintf("%s (%s)", tools.Show(oneLine(c.Line)), end))
+			lines = append(lines, ran(c))
 		}
 		parts = append(parts, "commands: "+list(lines))
+	}
+	if r.Verify != nil {
+		parts = append(parts, "verify: "+ran(*r.Verify))
 	}
 	if r.Denied > 0 {
 		parts = append(parts, fmt.Sprintf("denied: %d", r.Denied))
@@ -134,6 +134,15 @@ func (r Report) evidence(b *strings.Builder) {
 	if len(parts) > 0 {
 		b.WriteString(strings.Join(parts, " · ") + "\n")
 	}
+}
+
+// ran is a command and how it ended.
+func ran(c tools.Command) string {
+	end := fmt.Sprintf("exit %d", c.Exit)
+	if c.Killed != "" {
+		end = c.Killed
+	}
+	return fmt.Sprintf("%s (%s)", tools.Show(oneLine(c.Line)), end)
 }
 
 // People is what a person is shown, in one line.

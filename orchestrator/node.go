@@ -29,6 +29,7 @@ type node struct {
 	calls    int
 	denied   int
 	commands []tools.Command
+	verified *tools.Command // its check as it ended last; nil if it has none
 }
 
 // newNode makes an agent that works in a place.
@@ -55,7 +56,8 @@ func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
 		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: purse{&n.run.budget, n.run.o.Price},
-		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Largest: n.run.o.Largest, Form: form, Record: n.record,
+		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Largest: n.run.o.Largest,
+		Check: n.verify(), Form: form, Record: n.record,
 	}, n.talk)
 }
 

@@ -29,6 +29,7 @@ type Options struct {
 	MaxTokens int          // limit of one reply [8192]
 	Largest   int          // tokens that the model can write in one reply; 0 if that is not known
 
+	Verify     string     // command that must succeed before an agent that may write may finish; "" for none
 	OnConflict OnConflict // what becomes of changes after one that does not merge [report]
 
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]

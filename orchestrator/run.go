@@ -172,6 +172,9 @@ func (r *run) prepare(ctx context.Context) error {
 			}
 		}
 	}
+	if err := r.tellOfChecks(); err != nil {
+		return err
+	}
 	return r.offer()
 }
 

@@ -51,6 +51,10 @@ type ConflictError struct {
 	// markers where it conflicts: somebody can solve it in a copy of it, see [Repo.Copy].
 	// It lives as long as the run. "" where the conflict is not one of a merge.
 	Marked string
+
+	// Aside are the files of Marked that git gave a name of its own making, since two things
+	// would have had the same one. What solves the conflict leaves none of them.
+	Aside []string
 }
 
 func (e *ConflictError) Error() string {
@@ -112,6 +116,11 @@ func (r *Repo) explain(ctx context.Context, base, ours, theirs string, by labels
 	e := &ConflictError{}
 	if err := conflict(list); !errors.As(err, &e) {
 		return fmt.Errorf("git merge-tree: conflict without a path: %q", out)
+	}
+	for _, path := range m.paths() {
+		if by.plain(path) != path {
+			e.Aside = append(e.Aside, path)
+		}
 	}
 	if e.Marked, err = r.commit(ctx, m.tree, "conflicts\n", ours); err != nil {
 		return err

@@ -86,6 +86,15 @@ type Result struct {
 	Exit    int    `json:"exit,omitempty"`
 }
 
+// Checked is a check that was run: before an agent may finish, or of a merge.
+type Checked struct {
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+	Killed  string `json:"killed,omitempty"` // why it was ended, such as timeout
+	Merge   string `json:"merge,omitempty"`  // the commit it was run on, for a merge
+	Text    string `json:"text"`             // the end of its output
+}
+
 // Snapshot says from which state of the workspace the writers of a batch start.
 type Snapshot struct {
 	Commit      string   `json:"commit"`
@@ -167,6 +176,7 @@ func (*Attempt) class() class      { return class{"attempt", false} }
 func (*Call) class() class         { return class{"call", false} }
 func (*Approval) class() class     { return class{"approval", true} }
 func (*Result) class() class       { return class{"result", true} }
+func (*Checked) class() class      { return class{"checked", false} }
 func (*Snapshot) class() class     { return class{"snapshot", false} }
 func (*Copied) class() class       { return class{"copied", false} }
 func (*Collected) class() class    { return class{"collected", true} }

@@ -34,6 +34,7 @@ type runOptions struct {
 	allowNet bool
 	readable []string
 	conflict string
+	verify   string
 	copies   string
 	tools    string
 	json     bool
@@ -92,6 +93,7 @@ func newRun() *cobra.Command {
 		f.Int64Var(&o.budget, "budget-tokens", 0, "tokens of the whole run, input and output; 0 is no limit")
 		f.Float64Var(&o.budgetUSD, "budget-usd", 0, "`DOLLARS` of the whole run; needs the model's prices; 0 is no limit")
 		f.DurationVar(&o.timeout, "timeout", 0, "time of the whole run; 0 is no limit")
+		f.StringVar(&o.verify, "verify", "", "`CMD` that has to succeed before an agent that may write is done")
 		f.StringVar(&o.schema, "output-schema", "", "`FILE` with a JSON Schema that the answer has to fit")
 		f.BoolVar(&o.json, "json", false, "print every event as a line of JSON in place of the answer")
 		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
@@ -226,7 +228,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		return orchestrator.Options{}, err
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies,
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,

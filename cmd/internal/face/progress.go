@@ -56,6 +56,8 @@ func (p *Progress) Watch(e journal.Event) {
 		p.args[e.Agent+" "+d.ID] = d.Args
 	case *journal.Result:
 		p.result(e.Agent, d)
+	case *journal.Checked:
+		p.checked(e.Agent, d)
 	case *journal.AgentEnded:
 		if e.Agent != parent {
 			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage))
@@ -105,6 +107,21 @@ func (p *Progress) result(agent string, d *journal.Result) {
 		line += " (failed)"
 	}
 	p.say(agent, "%s", line)
+	if p.verbose && d.Text != "" {
+		p.block(agent, d.Text)
+	}
+}
+
+func (p *Progress) checked(agent string, d *journal.Checked) {
+	end := fmt.Sprintf("exit %d", d.Exit)
+	if d.Killed != "" {
+		end = d.Killed
+	}
+	what := "verify"
+	if d.Merge != "" {
+		what = "verify the merge"
+	}
+	p.say(agent, "[%s] %s (%s)", what, d.Command, end)
 	if p.verbose && d.Text != "" {
 		p.block(agent, d.Text)
 	}

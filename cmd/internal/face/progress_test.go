@@ -42,6 +42,7 @@ func events(t *testing.T) []journal.Event {
 		{"0.1", &journal.Call{ID: "b", Tool: "bash", Args: `{"command":`}},
 		{"0.1", &journal.Result{ID: "a", Tool: "grep", OK: true, Text: "src/a.go:1: a b"}},
 		{"0.1", &journal.Result{ID: "b", Tool: "bash", Text: "arguments are no JSON"}},
+		{"0.2", &journal.Checked{Command: "make test", Exit: 2, Text: "two tests failed\x1b[2J\n"}},
 		{"0.1", &journal.AgentEnded{Stop: "completed", Turns: 1, Usage: usage}},
 		{"0.2", &journal.AgentEnded{Stop: "timeout", Cause: "time limit reached", Turns: 3}},
 		{"0", &journal.Settled{Child: "0.1", People: "reported"}},

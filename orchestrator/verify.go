@@ -1,0 +1,101 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/sandbox"
+	"skein/tools"
+	"skein/tools/gate"
+)
+
+const (
+	// verifyTime bounds one run of a check: a test suite may take long, a command that waits
+	// for something must end.
+	verifyTime = 10 * time.Minute
+
+	// verifyChars is how much of a check's output is shown, from its end.
+	verifyChars = 4000
+
+	// verifyBytes is how much of it is kept. Half of that is of the end.
+	verifyBytes = 16 * verifyChars
+)
+
+// A finding is what a check said.
+type finding struct {
+	tools.Command
+	output string // its end
+}
+
+// String is the command and how it ended, in one line.
+func (f finding) String() string {
+	if f.Killed != "" {
+		return fmt.Sprintf("%s (%s)", f.Line, f.Killed)
+	}
+	return fmt.Sprintf("%s (exit %d)", f.Line, f.Exit)
+}
+
+// wrong is what a model is told of a check that failed, "" of one that did not.
+func (f finding) wrong() string {
+	if f.Exit == 0 && f.Killed == "" {
+		return ""
+	}
+	return f.String() + "\n" + f.output
+}
+
+// try runs a check. A check that could not be started has failed: the error says why, unless
+// ctx ended.
+func (r *run) try(ctx context.Context, exec tools.Exec, line string) (finding, error) {
+	out, err := exec.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", line}, Timeout: verifyTime, Merge: true, Limit: verifyBytes})
+	if err != nil {
+		return finding{}, fmt.Errorf("run %s: %w", line, err)
+	}
+	text := strings.ToValidUTF8(string(out.Combined), "\uFFFD")
+	if m := r.o.Mask; m != nil {
+		text = m.Cut(m.Known(text))
+	}
+	if chars := []rune(text); len(chars) > verifyChars {
+		text = "[…]\n" + string(chars[len(chars)-verifyChars:])
+	}
+	return finding{tools.Command{Line: line, Exit: out.Exit, Killed: out.Killed}, text}, nil
+}
+
+// verify is what an agent must pass before it may finish, nil for one that may not write or
+// cannot run it.
+func (n *node) verify() agent.Check {
+	line := n.run.o.Verify
+	if line == "" || n.policy.Reader || n.policy.Access == gate.ReadOnly || n.place.ws.Exec == nil {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) {
+		if err := n.run.journal.Barrier(); err != nil {
+			return line + " (not run)\n" + unsaved, nil
+		}
+		f, err := n.run.try(ctx, n.place.ws.Exec, line)
+		switch {
+		case ctx.Err() != nil:
+			return "", nil // the loop ends the agent
+		case err != nil:
+			n.verified = &tools.Command{Line: line, Killed: "not run"}
+			return err.Error(), nil
+		}
+		n.verified = &f.Command
+		n.record(&journal.Checked{Command: line, Exit: f.Exit, Killed: f.Killed, Text: f.output})
+		return f.wrong(), nil
+	}
+}
+
+// tellOfChecks says once what of the checks that were asked for cannot be done here.
+func (r *run) tellOfChecks() error {
+	if r.o.NoSandbox || r.noBox == nil {
+		return nil
+	}
+	if r.o.Verify != "" {
+		r.notice("--verify is not run: "+r.noBox.Error(), "allow commands without a box with --sandbox off")
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/orchestrator"
+)
+
+// Whoever may write is done when the check says so; readers are not asked.
+func TestVerifyHoldsWhoMayWrite(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls: [{delegate_task: {task: "write", access: write}}, {delegate_task: {task: "look"}}]
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: n.txt, content: "wrong\n"}}
+- when: {agent: "0.1", turn: 3, user: "grep: n.txt says wrong"}
+  call: {write_file: {path: n.txt, content: "right\n"}}
+- say: done
+`).repo(abc)
+	out := r.run(func(o *orchestrator.Options) {
+		o.Verify = "if grep -q right n.txt; then exit 0; fi; echo grep: n.txt says $(cat n.txt) >&2; exit 7"
+	})
+	if out.Stop != agent.Completed || r.read("n.txt") != "right\n" {
+		t.Errorf("stopped as %s (%s), n.txt = %q", out.Stop, out.Cause, r.read("n.txt"))
+	}
+	checks, agents, _ := of[journal.Checked](r)
+	var got []string
+	for i, c := range checks {
+		got = append(got, agents[i]+" "+map[int]string{0: "passed", 7: "failed"}[c.Exit])
+	}
+	if want := []string{"0.1 failed", "0.1 passed", "0 passed"}; !slices.Equal(got, want) {
+		t.Errorf("checked %q, want %q", got, want)
+	}
+	s := r.settled()
+	if !strings.Contains(s[0].Report, "verify: if grep -q right") || !strings.Contains(s[0].Report, "(exit 0)") || strings.Contains(s[1].Report, "verify") {
+		t.Errorf("reports %q and %q, want the check in the writer's", s[0].Report, s[1].Report)
+	}
+}
+
+// A child whose check fails for good ends stuck, and its change is kept.
+func TestVerifyThatFailsForGood(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "write", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: n.txt, content: "n\n"}}
+- say: done
+`).repo(abc)
+	out := r.run(func(o *orchestrator.Options) { o.Verify = "yes '0123456789' | head -n 900; exit 3" })
+	if out.Stop != agent.Stuck || out.Cause != "its check still fails: yes '0123456789' | head -n 900; exit 3 (exit 3)" {
+		t.Errorf("stopped as %s (%s), want stuck", out.Stop, out.Cause)
+	}
+	if s := r.settled(); s[0].Change != "kept" || !strings.Contains(s[0].Report, "stuck (its check still fails: ") {
+		t.Errorf("settled %+v", s[0])
+	}
+	said, _, _ := of[journal.Message](r)
+	var told int
+	for _, m := range said {
+		if text := m.Message.Text; strings.HasPrefix(text, "You cannot finish yet") {
+			told++
+			if n := strings.Count(text, "0123456789"); n < 360 || n > 364 {
+				t.Errorf("the model is shown %d lines of eleven characters, want 4,000 characters", n)
+			}
+		}
+	}
+	if told != 6 {
+		t.Errorf("told %d times, want 3 times each", told)
+	}
+}
+
+// Where there is no box the check is not run, and that is said once.
+func TestVerifyWithoutABox(t *testing.T) {
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "write", access: write}}
+- say: done
+`).repo(abc)
+	out := r.run(func(o *orchestrator.Options) {
+		o.Verify = "false"
+		o.Probe = func(context.Context, bool) error { return errors.New("no box on this system") }
+	})
+	checks, _, _ := of[journal.Checked](r)
+	if out.Stop != agent.Completed || len(checks) > 0 {
+		t.Errorf("stopped as %s, checked %+v", out.Stop, checks)
+	}
+	if said := slices.DeleteFunc(r.notices(), func(n string) bool { return !strings.Contains(n, "--verify is not run") }); len(said) != 1 {
+		t.Errorf("said %q, want once that it is not run", r.notices())
+	}
+}
