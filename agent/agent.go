@@ -35,6 +35,26 @@ const (
 // ErrTimeout is the cause of a context that ended because the agent's time was up.
 var ErrTimeout = errors.New("time limit reached")
 
+// An End is the cause of a context that ended so that its agent ends in this way.
+type End struct {
+	Stop  Stop
+	Cause string
+}
+
+func (e *End) Error() string { return string(e.Stop) + ": " + e.Cause }
+
+// Ended says how an agent ends whose context has ended.
+func Ended(ctx context.Context) (Stop, string) {
+	cause := context.Cause(ctx)
+	if end, ok := errors.AsType[*End](cause); ok {
+		return end.Stop, end.Cause
+	}
+	if errors.Is(cause, ErrTimeout) {
+		return Timeout, ErrTimeout.Error()
+	}
+	return Cancelled, "cancelled"
+}
+
 // A Batch carries out all tool calls of one reply. Results come back in the order of the
 // calls, one for each, whatever ran first. An error means that the harness itself failed.
 type Batch func(ctx context.Context, calls []model.ToolCall) ([]tools.Result, error)
@@ -289,10 +309,4 @@ func (a *loop) estimate(messages []model.Message) int64 {
 
 func (a *loop) end(s Stop, cause string) { a.out.Stop, a.out.Cause = s, cause }
 
-func (a *loop) endContext(ctx context.Context) {
-	if errors.Is(context.Cause(ctx), ErrTimeout) {
-		a.end(Timeout, ErrTimeout.Error())
-	} else {
-		a.end(Cancelled, "cancelled")
-	}
-}
+func (a *loop) endContext(ctx context.Context) { a.end(Ended(ctx)) }

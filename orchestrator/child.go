@@ -35,6 +35,7 @@ type child struct {
 	out    agent.Outcome
 	detail string // the error behind the outcome's cause, for people
 
+	cancel  context.CancelCauseFunc // of its context; nil before it has a slot
 	started time.Time
 	elapsed time.Duration
 }
@@ -121,6 +122,7 @@ func (b *batch) announce() bool {
 	}
 	delegate.Gather(all)
 	for _, d := range all {
+		b.run.control.queue(b.children[d].name)
 		b.run.journal.Append(b.children[d].name, &journal.AgentQueued{Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
 	}
 	return len(all) > 0
@@ -131,6 +133,9 @@ func (b *batch) announce() bool {
 // collected.
 func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(context.Context) (delegate.Report, error), error) {
 	c := b.children[d]
+	defer b.run.control.over(c.name)
+	ctx, c.cancel = b.run.control.start(ctx, c.name)
+	defer c.cancel(nil)
 	ctx, clock, stop := startClock(ctx, b.run.o.ChildTime)
 	defer stop()
 	c.started = b.run.o.Now()
@@ -153,10 +158,8 @@ func (r *run) contain(ctx context.Context, c *child, f func(context.Context) err
 	case errors.As(err, &p):
 		r.journal.Append(c.name, &journal.Fault{Text: p.Error(), Stack: string(p.Stack)})
 		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
-	case errors.Is(context.Cause(ctx), agent.ErrTimeout):
-		c.out.Stop, c.out.Cause = agent.Timeout, agent.ErrTimeout.Error()
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled"
+	case errors.Is(context.Cause(ctx), agent.ErrTimeout), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		c.out.Stop, c.out.Cause = agent.Ended(ctx)
 	case errors.As(err, &refused):
 		c.out.Stop, c.out.Cause = "refused", refused.Error()
 		err = refused.cause // whole, for people

@@ -63,6 +63,7 @@ type Options struct {
 	Date    time.Time           // that models are told; zero: of Now. A replay gives the recorded one
 	Now     func() time.Time    // nil: time.Now
 	Watch   func(journal.Event) // told of every event, in journal order, one at a time
+	Control *Control            // reaches into the run while it goes on; nil: nobody does
 }
 
 // OnConflict says what happens when a writer's change does not merge. The change itself is
@@ -97,6 +98,9 @@ func (o Options) withDefaults() Options {
 	defaults(&o.MaxTurns, 50)
 	defaults(&o.ChildTurns, 30)
 	defaults(&o.ChildTime, 15*time.Minute)
+	if o.Control == nil {
+		o.Control = &Control{}
+	}
 	if o.Probe == nil {
 		o.Probe = sandbox.Probe
 	}

@@ -37,6 +37,7 @@ type run struct {
 	noBox   error          // why there is no box; nil if there is one, or none is wanted
 	encoded json.RawMessage
 	budget  budget
+	control *Control
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
@@ -50,7 +51,7 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
+	r := &run{o: o, control: o.Control, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
 	if o.BudgetUSD > 0 && o.Price == nil {
 		return Outcome{}, fmt.Errorf("limit the cost of %s: its prices are unknown", o.ModelName)
 	}

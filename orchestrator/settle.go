@@ -28,6 +28,7 @@ func (b *batch) finish(ctx context.Context, c *child) (delegate.Report, error) {
 
 // neverRan settles a child that got no slot before its batch ended.
 func (b *batch) neverRan(ctx context.Context, c *child) {
+	b.run.control.over(c.name)
 	c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled before it started"
 	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
 		c.out.Stop = agent.Timeout

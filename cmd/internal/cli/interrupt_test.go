@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -53,5 +56,62 @@ func TestInterruptTwice(t *testing.T) {
 	}
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("it took %v to leave at once", took)
+	}
+}
+
+// What each signal does, in a run and outside, with and without children.
+func TestInterrupts(t *testing.T) {
+	c, term, hup := os.Interrupt, syscall.SIGTERM, syscall.SIGHUP
+	type press struct {
+		s  os.Signal
+		at time.Duration
+	}
+	const children, run, leave = "children", "run", "leave"
+	for name, tt := range map[string]struct {
+		children int // -1: outside of a run
+		presses  []press
+		want     []string // what was done
+	}{
+		"once, with children":         {2, []press{{c, 0}}, []string{children}},
+		"once, without":               {0, []press{{c, 0}}, []string{run}},
+		"twice":                       {2, []press{{c, 0}, {c, time.Minute}}, []string{children, run}},
+		"twice, without":              {0, []press{{c, 0}, {c, time.Second}}, []string{run}},
+		"three times, slowly":         {2, []press{{c, 0}, {c, time.Second}, {c, 2100 * time.Millisecond}}, []string{children, run}},
+		"three times within 2 s":      {2, []press{{c, 0}, {c, time.Second}, {c, 2 * time.Second}}, []string{children, run, leave}},
+		"the last three within 2 s":   {0, []press{{c, 0}, {c, 10 * time.Second}, {c, 11 * time.Second}, {c, 12 * time.Second}}, []string{run, leave}},
+		"a signal to end":             {2, []press{{term, 0}}, []string{run}},
+		"the terminal closes":         {2, []press{{hup, 0}}, []string{run}},
+		"two signals to end":          {2, []press{{term, 0}, {term, time.Minute}}, []string{run, leave}},
+		"an interrupt, then a signal": {2, []press{{c, 0}, {term, time.Minute}}, []string{children, run}},
+		"outside of a run":            {-1, []press{{c, 0}, {c, time.Minute}}, []string{run, leave}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			var did []string
+			do := func(what string) { did = append(did, what) }
+			i := &interrupts{cancel: func() { do(run) }, out: &out, exit: func(int) { do(leave) }}
+			if tt.children >= 0 {
+				ctx := context.WithValue(t.Context(), interruptsKey{}, i)
+				defer ofRun(ctx, func() int {
+					if tt.children > 0 {
+						do(children)
+					}
+					return tt.children
+				})()
+			}
+			began := time.Now()
+			for n, p := range tt.presses {
+				i.press(p.s, began.Add(p.at))
+				if slices.Contains(did, leave) {
+					break // the process is gone
+				}
+				if lines := strings.Count(out.String(), "\n"); lines != n+1 {
+					t.Errorf("%d lines after %d signals: %q", lines, n+1, out.String())
+				}
+			}
+			if !slices.Equal(did, tt.want) {
+				t.Errorf("did %q, want %q", did, tt.want)
+			}
+		})
 	}
 }

@@ -154,6 +154,8 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	if o.json {
 		options.Watch = events.Watch
 	}
+	options.Control = &orchestrator.Control{}
+	defer ofRun(c.Context(), options.Control.EndChildren)()
 	outcome, failed := orchestrator.Run(c.Context(), options, instruction)
 	if answer := string(m.mask.Written([]byte(outcome.Answer))); !o.json && answer != "" {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(answer), "\n")); err != nil {

@@ -49,7 +49,8 @@ func newSubagents(run *cobra.Command) *cobra.Command {
 		Short: "What subagents are, and the flags of run about them that few need",
 		Long: `A model hands parts of its work to subagents, several in one reply if they are independent. Readers search
 the folder at the same time; each writer works in a copy of its own, and the changes are merged in the order
-asked. What does not merge is kept: skein worktrees list.`,
+asked. What does not merge is kept: skein worktrees list. Ctrl-C ends the subagents and keeps what they did;
+the agent goes on with their reports. Twice ends the run, three times within 2 s leaves at once.`,
 		Example: `  skein run --jobs 3 "find every caller of Store.Get; one subagent for each package"
   skein run --max-depth 2 --child-timeout 5m "port the three drivers to the new interface"
   skein run --single "fix the failing test"`,

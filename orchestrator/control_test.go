@@ -1,0 +1,215 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/delegate"
+	"skein/orchestrator"
+	"skein/tools/gate"
+)
+
+// Who ends the children of a run gets what they had: the change of the one that worked is kept,
+// the one that waited for a slot never starts, and the parent finishes its answer.
+func TestEndChildren(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls:
+    - delegate_task: {task: "first", access: write}
+    - delegate_task: {task: "second", access: write}
+    - delegate_task: {task: "third"}
+- when: {agent: "0.1", turn: 1}
+  say: "half of it is done"
+  call: {write_file: {path: half.txt, content: "half\n"}}
+- when: {agent: "0.1"}
+  latency: 1h
+  say: never
+- say: the answer
+`).repo(abc)
+	var control orchestrator.Control
+	if n := control.EndChildren(); n != 0 {
+		t.Errorf("EndChildren before the run = %d", n)
+	}
+	out := r.run(func(o *orchestrator.Options) {
+		o.Jobs, o.Control = 1, &control
+		watch := o.Watch
+		o.Watch = func(e journal.Event) {
+			watch(e)
+			if e.Agent == "0.1" && e.Kind == "result" {
+				if got := control.Children(); !slices.Equal(got, []string{"0.1", "0.2", "0.3"}) {
+					t.Errorf("Children = %q", got)
+				}
+				if n := control.EndChildren(); n != 3 {
+					t.Errorf("EndChildren = %d, want 3", n)
+				}
+			}
+		}
+	})
+	if out.Stop != agent.Completed || out.Answer != "the answer" {
+		t.Errorf("outcome %+v, want the parent's answer", out)
+	}
+	s := r.settled()
+	if len(s) != 3 || s[0].Change != delegate.Kept || s[1].Change != "" || s[2].Change != "" {
+		t.Fatalf("settled %+v, want the first kept and nothing of the others", s)
+	}
+	if text := r.git("--git-dir="+filepath.Join(r.dir, ".git", "skein"), "show", s[0].Ref+":half.txt"); text != "half\n" {
+		t.Errorf("kept half.txt = %q", text)
+	}
+	for i, want := range []string{"half of it is done", "it gave no answer", "it gave no answer"} {
+		if rep := s[i].Report; !strings.Contains(rep, "· cancelled (the user ended it)") || !strings.HasSuffix(rep, want) {
+			t.Errorf("report %d = %q, want it cancelled, with %q", i+1, rep, want)
+		}
+	}
+	if len(r.bodies("0.2"))+len(r.bodies("0.3")) > 0 {
+		t.Error("a child that waited was started")
+	}
+	if n := len(control.Children()); n > 0 {
+		t.Errorf("%d children are left", n)
+	}
+}
+
+// One child is ended with the children of its own; its siblings stay.
+func TestEndOneChild(t *testing.T) {
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls: [{delegate_task: {task: "divide it"}}, {delegate_task: {task: "other"}}]
+- when: {agent: "0.1", turn: 1}
+  call: {delegate_task: {task: "never ends"}}
+- when: {agent: "0.1.1"}
+  latency: 1h
+  say: never
+- when: {agent: "0.2"}
+  say: all is well
+- say: done
+`)
+	var control orchestrator.Control
+	out := r.run(func(o *orchestrator.Options) {
+		o.MaxDepth, o.Control = 2, &control
+		watch := o.Watch
+		o.Watch = func(e journal.Event) {
+			watch(e)
+			if e.Agent == "0.1.1" && e.Kind == "agent-started" {
+				if control.End("0.3") || !control.End("0.1") {
+					t.Error("End of a child that is not there, or not of the one that is")
+				}
+			}
+		}
+	})
+	if out.Stop != agent.Completed {
+		t.Fatalf("stopped as %s (%s)", out.Stop, out.Cause)
+	}
+	got := map[string]string{}
+	for _, s := range r.settled() {
+		got[s.Child], _, _ = strings.Cut(s.Report, "\n")
+	}
+	for child, want := range map[string]string{"0.1": "· cancelled (the user ended it)", "0.1.1": "· cancelled (the user ended it)", "0.2": "· completed"} {
+		if !strings.Contains(got[child], want) {
+			t.Errorf("%s reports %q, want %q", child, got[child], want)
+		}
+	}
+}
+
+// A thinker is a model in this process: what it says, and how long it takes.
+type thinker func(model.Origin) (model.Message, time.Duration)
+
+func (f thinker) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	m, takes := f(req.Origin)
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return model.Reply{}, ctx.Err()
+	}
+	m.Role = model.Assistant
+	for i := range m.Calls {
+		m.Calls[i].ID = fmt.Sprint(i)
+	}
+	raw, err := json.Marshal(m.Text)
+	m.Raw = raw
+	return model.Reply{Message: m, Finish: model.FinishStop}, err
+}
+
+func (thinker) Encode(m model.Message) (json.RawMessage, error)      { return json.Marshal(m.Text) }
+func (thinker) Dialect() string                                      { return "test" }
+func (thinker) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(len(ts)) }
+
+// readers is a reply that asks for so many children.
+func readers(n int) (m model.Message) {
+	for range n {
+		m.Calls = append(m.Calls, model.ToolCall{Name: "delegate_task", Args: `{"task":"look"}`})
+	}
+	return m
+}
+
+func (f thinker) run(t *testing.T, edit func(*orchestrator.Options)) (events []journal.Event, out orchestrator.Outcome, wall time.Duration) {
+	t.Helper()
+	began := time.Now()
+	o := orchestrator.Options{
+		Dir: t.TempDir(), Client: f, Access: gate.Auto, NoSandbox: true,
+		Watch: func(e journal.Event) { events = append(events, e) },
+	}
+	edit(&o)
+	out, err := orchestrator.Run(t.Context(), o, "go")
+	if err != nil {
+		t.Fatalf("Run = %v", err)
+	}
+	return events, out, time.Since(began)
+}
+
+// A child that never ends is ended when its time is up, and the stage behind it begins.
+func TestTimeoutReleasesTheStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		think := thinker(func(who model.Origin) (model.Message, time.Duration) {
+			switch {
+			case who.Agent == "0" && who.Turn == 1:
+				m := readers(2)
+				m.Calls = append(m.Calls, model.ToolCall{Name: "write_file", Args: `{"path":"after.txt","content":"x"}`})
+				return m, 0
+			case who.Agent == "0.1":
+				return model.Message{Text: "never"}, 1000 * time.Hour
+			}
+			return model.Message{Text: "done"}, time.Second
+		})
+		_, out, wall := think.run(t, func(o *orchestrator.Options) { o.Dir, o.ChildTime = dir, 10*time.Second })
+		if out.Stop != agent.Completed || wall != 11*time.Second {
+			t.Errorf("the run ended %s after %v, want completed after 11s", out.Stop, wall)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "after.txt")); err != nil {
+			t.Errorf("the next stage did not run: %v", err)
+		}
+	})
+}
+
+// The slot of a child that has ended is another's at once, not when its siblings have ended.
+func TestSlotIsFreeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		think := thinker(func(who model.Origin) (model.Message, time.Duration) {
+			switch {
+			case who.Agent == "0" && who.Turn == 1:
+				return readers(3), 0
+			case who.Agent == "0.1":
+				return model.Message{Text: "slow"}, 10 * time.Second
+			case who.Agent == "0":
+				return model.Message{Text: "done"}, 0
+			}
+			return model.Message{Text: "quick"}, time.Second
+		})
+		events, _, wall := think.run(t, func(o *orchestrator.Options) { o.Jobs = 2 })
+		s := spans(events)
+		if began := s["0.3"][0].Sub(s["0.1"][0]); began != time.Second || wall != 10*time.Second {
+			t.Errorf("the third began after %v of %v, want 1s of 10s", began, wall)
+		}
+	})
+}
