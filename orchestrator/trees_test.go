@@ -1,0 +1,228 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"skein/agent"
+	"skein/agent/journal"
+	"skein/orchestrator"
+	"skein/tools/gate"
+)
+
+// A season is a random run: a tree of agents, and what comes over it.
+type season struct {
+	root     *grove
+	slots    int
+	budget   int64         // 0: none
+	cancelAt time.Duration // 0: never
+}
+
+// disturbed reports whether the run may end before its agents do, at a moment that depends on
+// who was quicker.
+func (s season) disturbed() bool { return s.budget > 0 || s.cancelAt > 0 }
+
+// kinds are the calls that agents make, the more frequent ones more often.
+var (
+	mostlyReading = []string{"look", "look", "edit", "own file", "child", "child", "writer"}
+	mostlyWriting = []string{"look", "edit", "edit", "own file", "child", "writer", "writer"}
+)
+
+// seasons draws runs with at most so many agents, down to depth 3.
+func seasons(agents int, kinds []string) *rapid.Generator[season] {
+	return rapid.Custom(func(t *rapid.T) season {
+		left := agents
+		s := season{slots: rapid.IntRange(1, 4).Draw(t, "slots")}
+		s.root = drawGrove(t, kinds, 0, &left, "0")
+		s.root.end = "answers"
+		switch rapid.IntRange(0, 3).Draw(t, "comes over it") {
+		case 0:
+			s.budget = rapid.Int64Range(1, 20_000).Draw(t, "budget")
+		case 1:
+			s.cancelAt = time.Duration(rapid.IntRange(1, 20).Draw(t, "cancelled after")) * time.Second
+		}
+		return s
+	})
+}
+
+func drawGrove(t *rapid.T, kinds []string, depth int, left *int, name string) *grove {
+	*left--
+	g := &grove{
+		thinks: time.Duration(rapid.IntRange(0, 3).Draw(t, "thinks")) * time.Second,
+		end:    rapid.SampledFrom([]string{"answers", "answers", "answers", "answers", "fails", "panics", "hangs"}).Draw(t, "ends"),
+	}
+	born, least := 0, max(0, 1-depth)
+	for turn := range rapid.IntRange(least, 2).Draw(t, "turns") {
+		var r reply
+		for i := range rapid.IntRange(1+4*least, 8).Draw(t, "calls") {
+			kind := rapid.SampledFrom(kinds).Draw(t, "call")
+			switch {
+			case (kind == "child" || kind == "writer") && depth < 3 && *left > 0:
+				born++
+				child := drawGrove(t, kinds, depth+1, left, fmt.Sprintf("%s.%d", name, born))
+				r = append(r, ask{writes: kind == "writer", child: child})
+			case kind == "edit": // all writers write this file: they conflict
+				r = append(r, ask{tool: "search_replace", args: fmt.Sprintf(`{"path":"a.txt","search":"a","replace":"a %s"}`, name)})
+			case kind == "own file":
+				r = append(r, ask{tool: "write_file", args: fmt.Sprintf(`{"path":"of-%s-%d-%d.txt","content":"x\n"}`, name, turn, i)})
+			default:
+				r = append(r, ask{tool: "read_file", args: `{"path":"a.txt"}`})
+			}
+		}
+		g.turns = append(g.turns, r)
+	}
+	return g
+}
+
+// faulter takes complaints.
+type faulter interface{ Errorf(string, ...any) }
+
+// Whatever the tree: it ends, nothing of it is left running, reports come in request order,
+// the budget is passed by at most one exchange for each agent at work, and the same replies
+// give the same bytes. Time is virtual, and that nobody waits forever is what it finds out.
+func TestRandomTrees(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := seasons(24, mostlyReading).Draw(rt, "season")
+		first := liveThrough(t, rt, s, nil)
+		if second := liveThrough(t, rt, s, nil); !s.disturbed() && first != second {
+			rt.Errorf("the same replies gave other bytes: %s", difference(first, second))
+		}
+	})
+}
+
+// The same with copies of a repository, and conflicts.
+func TestRandomTreesOfWriters(t *testing.T) {
+	some := 3
+	if os.Getenv("SKEIN_LONG") != "" {
+		some = 100
+	}
+	for seed := range some {
+		s := seasons(7, mostlyWriting).Example(seed)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			repo := func(r *rig) { r.repo(map[string]string{"a.txt": "a\n"}) }
+			first := liveThrough(t, t, s, repo)
+			if second := liveThrough(t, t, s, repo); !s.disturbed() && first != second {
+				t.Errorf("the same replies gave other bytes: %s", difference(first, second))
+			}
+		})
+	}
+}
+
+// liveThrough runs a season in virtual time and returns what must be the same each time.
+func liveThrough(t *testing.T, c faulter, s season, prepare func(*rig)) (trace string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "season")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{t: t, dir: dir + "/work", cache: dir + "/cache"}
+		if err := os.Mkdir(r.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if prepare != nil {
+			prepare(r)
+		} else {
+			r.write(map[string]string{"a.txt": "a\n"})
+		}
+		ctx := t.Context()
+		if s.cancelAt > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.cancelAt)
+			defer cancel()
+		}
+		f := plant(s.root)
+		r.out, err = orchestrator.Run(ctx, orchestrator.Options{
+			Dir: r.dir, Client: f, Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1",
+			Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, ChildTime: time.Minute,
+			Now:   func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
+			Watch: func(e journal.Event) { r.events = append(r.events, e) },
+		}, "go")
+		if err != nil {
+			c.Errorf("Run = %v", err)
+		}
+		checkSeason(c, r, f, s)
+		settled, _, _ := of[journal.Settled](r)
+		var reports strings.Builder
+		for _, parent := range slices.Sorted(maps.Keys(byParent(settled))) {
+			for _, s := range byParent(settled)[parent] {
+				reports.WriteString(s.Report + "\n")
+			}
+		}
+		// Where nothing shows a copy at its parent's path its own is named.
+		trace = ofCopy.ReplaceAllString(strings.ReplaceAll(f.bodies(), dir, ""), "copies/") + reports.String() + r.tree()
+	})
+	return trace
+}
+
+var ofCopy = regexp.MustCompile(`copies/[^/]*@`)
+
+// difference shows the first place where two texts differ.
+func difference(a, b string) string {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	around := func(s string) string { return s[max(0, i-200):min(len(s), i+200)] }
+	return fmt.Sprintf("%q\nand %q", around(a), around(b))
+}
+
+func byParent(settled []*journal.Settled) map[string][]*journal.Settled {
+	m := map[string][]*journal.Settled{}
+	for _, s := range settled {
+		parent := s.Child[:strings.LastIndexByte(s.Child, '.')]
+		m[parent] = append(m[parent], s)
+	}
+	return m
+}
+
+// checkSeason looks at what a run left.
+func checkSeason(c faulter, r *rig, f *forest, s season) {
+	if !s.disturbed() && r.out.Stop != agent.Completed {
+		c.Errorf("the run ended as %s (%s)", r.out.Stop, r.out.Cause)
+	}
+	if f.busy != 0 || f.peak > s.slots {
+		c.Errorf("%d exchanges are under way, %d were at most, want none and at most %d", f.busy, f.peak, s.slots)
+	}
+	if over := f.spent - s.budget - int64(s.slots)*f.largest; s.budget > 0 && over > 0 {
+		c.Errorf("%d tokens were spent of %d: %d more than a reply for each of %d agents", f.spent, s.budget, over, s.slots)
+	}
+	settled, _, _ := of[journal.Settled](r)
+	queued, children, _ := of[journal.AgentQueued](r)
+	if len(queued) != len(settled) {
+		c.Errorf("%d children were queued and %d settled: %v", len(queued), len(settled), children)
+	}
+	for parent, list := range byParent(settled) {
+		for i, s := range list {
+			if want := fmt.Sprintf("%s.%d", parent, i+1); s.Child != want {
+				c.Errorf("report %d of %s is of %s, want %s", i, parent, s.Child, want)
+			}
+		}
+	}
+	wanted, by, _ := of[journal.Call](r)
+	asked := map[string][]string{}
+	for i, call := range wanted {
+		asked[by[i]] = append(asked[by[i]], call.ID)
+	}
+	results, by, _ := of[journal.Result](r)
+	got := map[string][]string{}
+	for i, res := range results {
+		got[by[i]] = append(got[by[i]], res.ID)
+	}
+	for name, ids := range asked {
+		if !slices.Equal(ids, got[name]) {
+			c.Errorf("%s asked for %v and got results of %v", name, ids, got[name])
+		}
+	}
+}
