@@ -151,8 +151,8 @@ func (f *forest) bodies() string {
 	return b.String()
 }
 
-// readers is a reply that asks for so many children of one plan.
-func readers(n int, child *grove) reply {
+// crowd is a reply that asks for so many children of one plan.
+func crowd(n int, child *grove) reply {
 	var r reply
 	for range n {
 		r = append(r, ask{child: child})

@@ -113,7 +113,7 @@ func startedBefore(events []journal.Event) (n int) {
 func TestEightTimesEightOnTwoSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leaf := &grove{thinks: time.Second, turns: []reply{looks("a.txt")}}
-		root := &grove{turns: []reply{readers(8, &grove{thinks: time.Second, turns: []reply{readers(8, leaf)}})}}
+		root := &grove{turns: []reply{crowd(8, &grove{thinks: time.Second, turns: []reply{crowd(8, leaf)}})}}
 		f := plant(root)
 		r, _ := grow(t, f, func(o *orchestrator.Options) { o.Jobs, o.MaxDepth, o.MaxChildren = 2, 2, 100 })
 		settled, _, _ := of[journal.Settled](r)
@@ -129,7 +129,7 @@ func TestEightTimesEightOnTwoSlots(t *testing.T) {
 // A run's children are counted: fan-out that runs away ends with a clear result.
 func TestMaxChildrenRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := plant(&grove{turns: []reply{readers(5, &grove{turns: []reply{looks("a.txt")}})}})
+		f := plant(&grove{turns: []reply{crowd(5, &grove{turns: []reply{looks("a.txt")}})}})
 		r, _ := grow(t, f, func(o *orchestrator.Options) { o.MaxChildren = 3 })
 		results, _, _ := of[journal.Result](r)
 		refused := 0
