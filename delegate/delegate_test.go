@@ -151,7 +151,7 @@ func TestReport(t *testing.T) {
 	merged := Report{
 		Index: 2, Of: 3, Label: "rename in storage", Child: "0.2", Stop: "completed", Turns: 7, Calls: 9,
 		Change: Merged, Files: []string{"storage/disk.go", "storage/mem.go"}, Added: 41, Removed: 37,
-		Commands: []tools.Command{{Line: "go test ./storage"}, {Line: "sleep 900", Exit: 137, Killed: "timeout"}}, Denied: 1,
+		Commands: []tools.Command{{Line: "go test ./storage"}, {Line: "sleep 900", Exit: 137, Killed: "timeout"}}, Denied: []string{"write_file: you may read only"},
 		Answer: "Renamed.\n", Detail: "/home/me/secret", Show: "git show x",
 	}
 	conflict := merged

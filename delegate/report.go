@@ -2,6 +2,7 @@ package delegate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type Report struct {
 	Why            string   // it was not merged, in words like those of Cause
 
 	Commands []tools.Command
-	Denied   int
+	Denied   []string       // each call that was denied, and why, in order
 	Verify   *tools.Command // its check as that ended last, nil without one
 	Answer   string
 
@@ -128,8 +129,8 @@ func (r Report) evidence(b *strings.Builder) {
 	if r.Verify != nil {
 		parts = append(parts, "verify: "+ran(*r.Verify))
 	}
-	if r.Denied > 0 {
-		parts = append(parts, fmt.Sprintf("denied: %d", r.Denied))
+	if n := len(r.Denied); n > 0 {
+		parts = append(parts, fmt.Sprintf("denied: %d (%s)", n, denials(r.Denied)))
 	}
 	if len(parts) > 0 {
 		b.WriteString(strings.Join(parts, " · ") + "\n")
@@ -143,6 +144,21 @@ func ran(c tools.Command) string {
 		end = c.Killed
 	}
 	return fmt.Sprintf("%s (%s)", tools.Show(oneLine(c.Line)), end)
+}
+
+// denials names the first few kinds of denials, each once.
+func denials(all []string) string {
+	const most = 3
+	var kinds []string
+	for _, d := range all {
+		if d = tools.Show(oneLine(d)); !slices.Contains(kinds, d) {
+			kinds = append(kinds, d)
+		}
+	}
+	if len(kinds) > most {
+		kinds = append(kinds[:most], "…")
+	}
+	return strings.Join(kinds, "; ")
 }
 
 // People is what a person is shown, in one line.

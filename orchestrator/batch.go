@@ -67,6 +67,9 @@ func (n *node) batch(ctx context.Context, calls []model.ToolCall) ([]tools.Resul
 		}
 	}
 	n.calls += len(calls)
+	if n.quit != nil && n.denied.end != nil {
+		n.quit(n.denied.end)
+	}
 	return results, failed
 }
 
@@ -89,7 +92,7 @@ func (b *batch) job(i int) scheduler.Job {
 	}
 	effect := tool.Effect(args)
 	decision := b.policy.Decide(gate.Call{
-		Tool: call.Name, Effect: effect, Boxed: b.place.ws.Exec != nil && !b.run.o.NoSandbox, Outside: b.run.isOwn(call.Name),
+		Tool: call.Name, Effect: effect, Boxed: b.boxed(), Outside: b.run.isOwn(call.Name),
 	})
 	if decision.Verdict == gate.Deny {
 		return b.refuse(i, effect, "deny", decision.Reason)
@@ -136,9 +139,15 @@ func (b *batch) carryOut(ctx context.Context, i int, tool tools.Tool, effect sch
 			}
 			detail = text
 		}
-		ok, why := b.ask(ctx, gate.Question{Agent: b.ordinal, Tool: call.Name, Purpose: effect.String(), Detail: detail, Dir: b.place.ws.Path})
-		if !ok {
+		if why := b.denied.enough(call); why != "" {
 			o.result, o.denied = tools.Fail(why), true
+			return
+		}
+		ok, why := b.ask(ctx, gate.Question{
+			Agent: b.ordinal, Title: b.title, Tool: call.Name, Purpose: purpose(effect, b.boxed()), Detail: detail, Dir: b.place.ws.Path,
+		})
+		if !ok {
+			o.result, o.denied = tools.Fail(why), ctx.Err() == nil
 			return
 		}
 	}
@@ -201,7 +210,7 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 			b.commands = append(b.commands, *r)
 		}
 		if o.denied {
-			b.denied++
+			b.denied.add(c, o.result.Text)
 		}
 		b.record(e)
 	}

@@ -255,9 +255,10 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias
 	}
-	policy := gate.Policy{Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil}
+	policy := gate.Policy{Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil, Each: b.policy.Each}
 	c.node = b.run.newNode(c.name, b.depth+1, p, policy)
-	c.clock = clock
+	c.title = c.d.Label()
+	c.clock, c.quit = clock, c.cancel
 	return where, nil
 }
 

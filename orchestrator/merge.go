@@ -8,6 +8,7 @@ import (
 
 	"skein/agent"
 	"skein/delegate"
+	"skein/scheduler"
 	"skein/tools/gate"
 	"skein/worktree"
 )
@@ -36,7 +37,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	} else if err != nil {
 		return keep("it could not be merged", err.Error())
 	}
-	if b.policy.Access == gate.Confirm && !b.policy.Isolated {
+	// To the tree of the parent a merge is a write.
+	if b.policy.Decide(gate.Call{Tool: delegate.Name, Effect: scheduler.Write}).Verdict == gate.Ask {
 		if ok, why := b.askMerge(ctx, c); !ok {
 			return keep(why, "")
 		}
@@ -90,7 +92,11 @@ func (b *batch) askMerge(ctx context.Context, c *child) (bool, string) {
 	if err != nil {
 		return false, "its diff could not be shown"
 	}
+	var paths []string
+	for _, f := range c.change.Files {
+		paths = append(paths, f.Path)
+	}
 	return b.ask(ctx, gate.Question{
-		Agent: c.name, Tool: delegate.Name, Purpose: fmt.Sprintf("merge the changes of %q", c.d.Label()), Detail: diff, Dir: b.place.ws.Path,
+		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: "merge its changes", Detail: diff, Dir: b.place.ws.Path, Paths: paths,
 	})
 }

@@ -23,11 +23,13 @@ type node struct {
 	reads   *files.Record
 	tools   map[string]tools.Tool
 	talk    *model.Transcript
-	clock   *clock // of a child; nil for the parent
+	clock   *clock      // of a child; nil for the parent
+	quit    func(error) // ends a child for a cause; nil for the parent
+	title   string      // of a child\'s task
 
 	born     int // children so far: their ordinals count up
 	calls    int
-	denied   int
+	denied   denials
 	commands []tools.Command
 	verified *tools.Command // its check as it ended last; nil if it has none
 }
@@ -69,25 +71,8 @@ func (n *node) nextChild() string {
 	return n.ordinal + "." + strconv.Itoa(n.born)
 }
 
-// ask puts a question to a person; where nobody can be asked the answer is no. Waiting for
-// it is not the agent's own time.
-func (n *node) ask(ctx context.Context, q gate.Question) (bool, string) {
-	defer n.clock.wait()()
-	a := &journal.Approval{About: q.Tool + ": " + q.Purpose}
-	if n.run.o.Asker == nil {
-		n.run.unasked.Store(true)
-		a.Reason = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
-	} else if ok, reason, err := n.run.o.Asker.Ask(ctx, q); err != nil {
-		a.Reason = "the question could not be asked"
-	} else if a.Granted = ok; !ok {
-		a.Reason = "the user said no"
-		if reason != "" {
-			a.Reason += ": " + reason
-		}
-	}
-	n.record(a)
-	return a.Granted, a.Reason
-}
+// boxed reports whether the agent's commands run in a box.
+func (n *node) boxed() bool { return n.place.ws.Exec != nil && !n.run.o.NoSandbox }
 
 // since is the time passed, by the run's clock.
 func (r *run) since(t time.Time) time.Duration { return r.o.Now().Sub(t) }

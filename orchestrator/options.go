@@ -35,6 +35,7 @@ type Options struct {
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]
 	Asker  gate.Asker    // nil: nobody can be asked
+	Each   bool          // at gate.Confirm writers are asked about what they do in their copies, too
 	Tools  []string      // names of the built-in tools offered; nil offers all, empty none
 	Own    []tools.Tool  // the caller's own, offered to every agent after those; their calls may overlap
 
@@ -52,6 +53,7 @@ type Options struct {
 	MaxTurns    int                                       // of the parent [50]
 	ChildTurns  int                                       // of each child [30]
 	Timeout     time.Duration                             // of the run [none]
+	AskTime     time.Duration                             // for a person's answer; then it is no [10m]
 	ChildTime   time.Duration                             // of each child, counted from its slot [15m]
 	Budget      int64                                     // tokens of the whole run [none]
 	BudgetUSD   float64                                   // dollars of the whole run; needs Price [none]
@@ -97,6 +99,7 @@ func (o Options) withDefaults() Options {
 	defaults(&o.MaxChildren, 64)
 	defaults(&o.MaxTurns, 50)
 	defaults(&o.ChildTurns, 30)
+	defaults(&o.AskTime, 10*time.Minute)
 	defaults(&o.ChildTime, 15*time.Minute)
 	if o.Control == nil {
 		o.Control = &Control{}

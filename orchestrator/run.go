@@ -38,6 +38,7 @@ type run struct {
 	encoded json.RawMessage
 	budget  budget
 	control *Control
+	inbox   *inbox
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
@@ -51,7 +52,7 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, control: o.Control, sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
+	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
 	if o.BudgetUSD > 0 && o.Price == nil {
 		return Outcome{}, fmt.Errorf("limit the cost of %s: its prices are unknown", o.ModelName)
 	}
@@ -212,7 +213,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		err = errors.Join(err, p.Close())
 		r.warn(p.planted())
 	}()
-	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access})
+	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access, Each: r.o.Each})
 	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {
 		env.Shell = "bash"

@@ -263,9 +263,9 @@ type answers struct {
 	asked []gate.Question
 }
 
-func (a *answers) Ask(_ context.Context, q gate.Question) (bool, string, error) {
+func (a *answers) Ask(_ context.Context, q gate.Question) (gate.Answer, error) {
 	a.asked = append(a.asked, q)
-	return a.yes, "", nil
+	return gate.Answer{Granted: a.yes}, nil
 }
 
 func TestConfirmAsksAtTheMerge(t *testing.T) {

@@ -56,7 +56,7 @@ func (b *batch) report(c *child) delegate.Report {
 		rep.Cause, rep.Detail = "its call to the model failed", c.out.Err.Error()
 	}
 	if c.node != nil {
-		rep.Calls, rep.Commands, rep.Denied, rep.Verify = c.calls, c.commands, c.denied, c.verified
+		rep.Calls, rep.Commands, rep.Denied, rep.Verify = c.calls, c.commands, c.denied.told, c.verified
 		if c.copy == nil && !c.policy.Reader {
 			rep.Change = delegate.InPlace
 		}

@@ -72,7 +72,10 @@ type Call struct {
 // Approval is the answer to a question: of the gate for a call, or before a merge.
 type Approval struct {
 	About   string `json:"about"`
+	For     string `json:"for"` // the agent whose call or change it is
+	By      string `json:"by"`  // user; user, earlier; or nobody
 	Granted bool   `json:"granted"`
+	Again   bool   `json:"again,omitempty"` // the same is granted for the rest of the run
 	Reason  string `json:"reason,omitempty"`
 }
 

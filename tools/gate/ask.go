@@ -14,21 +14,29 @@ import (
 // from a model.
 type Question struct {
 	Agent   string // ordinal of who wants it
+	Title   string // of its task, "" for the first agent
 	Tool    string
-	Purpose string // what it is for, in a few words
-	Detail  string // the exact command, or the diff
-	Dir     string // where
+	Purpose string   // what it is for, in a few words
+	Detail  string   // the exact command, or the diff
+	Dir     string   // where
+	Paths   []string // files of a change; nil for a call, whose detail names them
+}
+
+// An Answer is what a person says to a question. The zero value is a no.
+type Answer struct {
+	Granted bool
+	Again   bool   // and so is the same question for the rest of the run
+	Reason  string // for a no, if one was given
 }
 
 // An Asker puts questions to a person.
 type Asker interface {
-	// Ask returns the answer, and the person's reason for a no if one was given. Nothing of
-	// the call has happened before. Questions may come from several goroutines; one is put
-	// at a time.
-	Ask(ctx context.Context, q Question) (ok bool, reason string, err error)
+	// Ask returns the answer. Nothing of the call has happened before. When ctx ends the
+	// question is withdrawn. Questions may come from several goroutines; one is put at a time.
+	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Terminal returns an asker that puts plain y or n questions on out and reads the answers
+// Terminal returns an asker that puts plain questions, answered by y, r or n, on out and reads the answers
 // from in. The end of the input is a no, and so is a line without its end.
 //
 // What was typed before a question was shown answers nothing. A terminal holds it where no
@@ -64,40 +72,52 @@ type line struct {
 }
 
 // Ask implements [Asker].
-func (t *terminal) Ask(ctx context.Context, q Question) (bool, string, error) {
+func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
+		return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
 	}
 	_, err := io.WriteString(t.out, q.text())
 	if err == nil {
 		err = t.forget()
 	}
 	if err != nil {
-		return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
+		return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 	}
-	prompt := "allow? y = yes, n = no, n REASON = no, and tell the model why: "
+	prompt := "allow? y = yes, r = yes, and the same again in this run, n = no, n REASON = no, and tell the model why: "
 	for {
 		if _, err := io.WriteString(t.out, prompt); err != nil {
-			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
+			return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 		}
 		l, err := t.read(ctx)
 		if err != nil {
-			return false, "", fmt.Errorf("ask about %s: %w", q.Tool, err)
-		}
-		word, rest, _ := strings.Cut(strings.TrimSpace(l), " ")
-		switch strings.ToLower(word) {
-		case "y", "yes":
-			if rest == "" { // "yes, but …" is not a yes to this call
-				return true, "", nil
+			if ctx.Err() != nil {
+				_, _ = fmt.Fprintf(t.out, "\nno answer is needed any more: %v\n", err) // who reads it was told of more
 			}
-		case "n", "no":
-			return false, strings.TrimSpace(rest), nil
+			return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 		}
-		prompt = "y, n or n REASON: "
+		if a, ok := answer(l); ok {
+			return a, nil
+		}
+		prompt = "y, r, n or n REASON: "
 	}
+}
+
+// answer reads a line that was typed; ok is false for one that is no answer.
+func answer(line string) (a Answer, ok bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	rest = strings.TrimSpace(rest)
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return Answer{Granted: true}, rest == "" // "yes, but …" is not a yes to this call
+	case "r":
+		return Answer{Granted: true, Again: true}, rest == ""
+	case "n", "no":
+		return Answer{Reason: rest}, true
+	}
+	return Answer{}, false
 }
 
 // forget drops what was typed before the question it would answer was shown: what the
@@ -154,7 +174,14 @@ func (t *terminal) read(ctx context.Context) (string, error) {
 // line of it can pass for one of ours.
 func (q Question) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nagent %s asks: %s (%s)\nin %s\n", oneLine(q.Agent), oneLine(q.Purpose), oneLine(q.Tool), oneLine(q.Dir))
+	fmt.Fprintf(&b, "\nagent %s asks: %s (%s)\n", oneLine(q.Agent), oneLine(q.Purpose), oneLine(q.Tool))
+	if q.Title != "" {
+		fmt.Fprintf(&b, "its task: %s\n", oneScreen(oneLine(q.Title)))
+	}
+	fmt.Fprintf(&b, "in %s\n", oneLine(q.Dir))
+	if len(q.Paths) > 0 {
+		fmt.Fprintf(&b, "files: %s\n", oneScreen(oneLine(strings.Join(q.Paths, ", "))))
+	}
 	lines := strings.Split(strings.TrimRight(q.Detail, "\n"), "\n")
 	for i, l := range lines {
 		switch left := len(lines) - mostLines; {

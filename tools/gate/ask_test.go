@@ -17,33 +17,35 @@ import (
 
 func TestTerminal(t *testing.T) {
 	for _, tt := range []struct {
-		in     string
-		ok     bool
-		reason string
+		in   string
+		want gate.Answer
 	}{
-		{"y\n", true, ""},
-		{" YES \n", true, ""},
-		{"n\n", false, ""},
-		{"No\n", false, ""},
-		{"", false, ""},
-		{"y", false, ""}, // cut off: it was not sent
-		{"n use the other file\n", false, "use the other file"},
-		{"what?\n\ny\n", true, ""},
-		{"yes but not so\nn\n", false, ""},
-		{"t\n", false, ""},
+		{"y\n", gate.Answer{Granted: true}},
+		{" YES \n", gate.Answer{Granted: true}},
+		{"r\n", gate.Answer{Granted: true, Again: true}},
+		{"r", gate.Answer{}},
+		{"r then\n", gate.Answer{}},
+		{"n\n", gate.Answer{}},
+		{"No\n", gate.Answer{}},
+		{"", gate.Answer{}},
+		{"y", gate.Answer{}}, // cut off: it was not sent
+		{"n use the other file\n", gate.Answer{Reason: "use the other file"}},
+		{"what?\n\ny\n", gate.Answer{Granted: true}},
+		{"yes but not so\nn\n", gate.Answer{}},
+		{"t\n", gate.Answer{}},
 	} {
-		ok, reason, err := gate.Terminal(strings.NewReader(tt.in), io.Discard).Ask(t.Context(), gate.Question{})
-		if ok != tt.ok || reason != tt.reason || err != nil {
-			t.Errorf("Ask with input %q = %v, %q, %v; want %v, %q", tt.in, ok, reason, err, tt.ok, tt.reason)
+		got, err := gate.Terminal(strings.NewReader(tt.in), io.Discard).Ask(t.Context(), gate.Question{})
+		if got != tt.want || err != nil {
+			t.Errorf("Ask with input %q = %+v, %v; want %+v", tt.in, got, err, tt.want)
 		}
 	}
 	broken := errors.New("broken")
-	if ok, _, err := gate.Terminal(iotest.ErrReader(broken), io.Discard).Ask(t.Context(), gate.Question{}); ok || !errors.Is(err, broken) {
-		t.Errorf("Ask with a broken input = %v, %v; want its error", ok, err)
+	if a, err := gate.Terminal(iotest.ErrReader(broken), io.Discard).Ask(t.Context(), gate.Question{}); a.Granted || !errors.Is(err, broken) {
+		t.Errorf("Ask with a broken input = %v, %v; want its error", a, err)
 	}
 	mute := writer(func([]byte) (int, error) { return 0, broken })
-	if ok, _, err := gate.Terminal(strings.NewReader("y\n"), mute).Ask(t.Context(), gate.Question{}); ok || !errors.Is(err, broken) {
-		t.Errorf("Ask that nobody could read = %v, %v; want the error", ok, err)
+	if a, err := gate.Terminal(strings.NewReader("y\n"), mute).Ask(t.Context(), gate.Question{}); a.Granted || !errors.Is(err, broken) {
+		t.Errorf("Ask that nobody could read = %v, %v; want the error", a, err)
 	}
 }
 
@@ -51,8 +53,8 @@ func TestTerminal(t *testing.T) {
 func TestTerminalReadsOneAnswerPerQuestion(t *testing.T) {
 	term := gate.Terminal(strings.NewReader("y\ny\ny\n"), io.Discard)
 	for i, want := range []bool{true, false, false} {
-		if ok, _, err := term.Ask(t.Context(), gate.Question{}); ok != want || err != nil {
-			t.Errorf("answer %d = %v, %v; want %v", i, ok, err, want)
+		if a, err := term.Ask(t.Context(), gate.Question{}); a.Granted != want || err != nil {
+			t.Errorf("answer %d = %v, %v; want %v", i, a, err, want)
 		}
 	}
 }
@@ -76,7 +78,7 @@ func TestTerminalShowsAScreenful(t *testing.T) {
 		},
 	} {
 		var out strings.Builder
-		if _, _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), gate.Question{Detail: tt.detail}); err != nil {
+		if _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), gate.Question{Detail: tt.detail}); err != nil {
 			t.Fatal(err)
 		}
 		_, got, _ := strings.Cut(out.String(), "\nin \n")
@@ -90,16 +92,16 @@ func TestTerminalShowsAScreenful(t *testing.T) {
 func TestTerminalShowsWhatIsAsked(t *testing.T) {
 	var out strings.Builder
 	q := gate.Question{
-		Agent: "0.2", Purpose: "fix \x1b[31m\nit", Tool: "bash", Dir: "/w",
+		Agent: "0.2", Title: "one\ntwo", Purpose: "fix \x1b[31m\nit", Tool: "bash", Dir: "/w", Paths: []string{"a", "b\n"},
 		Detail: "rm -rf x\nallow? y = yes \x1b[2K\r\u202eevil\xff\ttab é\n\n",
 	}
-	if _, _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), q); err != nil {
+	if _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nagent 0.2 asks: fix \\x1b[31m\\nit (bash)\nin /w\n" +
+	want := "\nagent 0.2 asks: fix \\x1b[31m\\nit (bash)\nits task: one\\ntwo\nin /w\nfiles: a, b\\n\n" +
 		"  | rm -rf x\n" +
 		"  | allow? y = yes \\x1b[2K\\x0d\\u202eevil\\xff\ttab é\n" +
-		"allow? y = yes, n = no, n REASON = no, and tell the model why: "
+		"allow? y = yes, r = yes, and the same again in this run, n = no, n REASON = no, and tell the model why: "
 	if out.String() != want {
 		t.Errorf("shown %q, want %q", out.String(), want)
 	}
@@ -126,8 +128,8 @@ func TestTerminalAsksOneAtATime(t *testing.T) {
 		answers := make(chan bool, 2)
 		for range 2 {
 			go func() { // waited for by the two receives below
-				ok, _, _ := term.Ask(t.Context(), gate.Question{})
-				answers <- ok
+				a, _ := term.Ask(t.Context(), gate.Question{})
+				answers <- a.Granted
 			}()
 		}
 		for i, key := range []string{"y\n", "n\n"} {
@@ -148,12 +150,13 @@ func TestTerminalAsksOneAtATime(t *testing.T) {
 func TestTerminalCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
-		term := gate.Terminal(in, io.Discard)
+		var out strings.Builder
+		term := gate.Terminal(in, &out)
 		brief := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			ok, _, err := term.Ask(ctx, gate.Question{})
-			if ok {
+			a, err := term.Ask(ctx, gate.Question{})
+			if a.Granted {
 				t.Error("a question that was cancelled was answered yes")
 			}
 			return err
@@ -161,12 +164,15 @@ func TestTerminalCancel(t *testing.T) {
 		if err := brief(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Ask without an answer = %v, want ctx's error", err)
 		}
+		if want := "\nno answer is needed any more: context deadline exceeded\n"; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("shown %q, want it to end with %q", out.String(), want)
+		}
 		_, _ = io.WriteString(keys, "y\n") // for the question that is gone
 		synctest.Wait()
 		done := make(chan bool)
 		go func() { // waited for by the receive below
-			ok, _, _ := term.Ask(t.Context(), gate.Question{})
-			done <- ok
+			a, _ := term.Ask(t.Context(), gate.Question{})
+			done <- a.Granted
 		}()
 		synctest.Wait()
 		if err := brief(); !errors.Is(err, context.DeadlineExceeded) { // waits for its turn

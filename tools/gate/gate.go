@@ -26,6 +26,7 @@ type Policy struct {
 	Access   Access
 	Reader   bool // the agent may only read, whatever the level
 	Isolated bool // the agent works in a copy of its own: its merge is what gets asked
+	Each     bool // what it does in the copy gets asked, too
 }
 
 // A Call is what the gate needs to know of a tool call.
@@ -60,7 +61,7 @@ func (p Policy) Decide(c Call) Decision {
 	if c.Effect == scheduler.Read {
 		return Decision{Verdict: Allow}
 	}
-	if c.Outside {
+	if c.Outside || p.Each {
 		p.Isolated = false
 	}
 	if c.Effect == scheduler.Execute && (p.Reader || p.Access == ReadOnly) && !c.Outside {

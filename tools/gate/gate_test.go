@@ -59,6 +59,8 @@ func TestDecide(t *testing.T) {
 		{"writer in read-only", writer(gate.ReadOnly), true, row{read: allow, write: deny, execute: allow, isolated: deny}},
 		{"writer in confirm", writer(gate.Confirm), true, row{read: allow, write: allow, execute: allow, isolated: allow}},
 		{"writer in confirm, no box", writer(gate.Confirm), false, row{read: allow, write: allow, execute: ask, isolated: allow}},
+		{"writer in confirm, each", gate.Policy{Access: gate.Confirm, Isolated: true, Each: true}, true, row{read: allow, write: ask, execute: ask, isolated: allow}},
+		{"writer in auto, each", gate.Policy{Access: gate.Auto, Isolated: true, Each: true}, true, row{read: allow, write: allow, execute: allow, isolated: allow}},
 		{"writer in auto", writer(gate.Auto), true, row{read: allow, write: allow, execute: allow, isolated: allow}},
 		{"a reader is one in a copy, too", gate.Policy{Access: gate.Auto, Reader: true, Isolated: true}, false, row{read: allow, write: deny, execute: deny, isolated: deny}},
 	} {

@@ -52,8 +52,8 @@ func TestTerminalThatCannotForget(t *testing.T) {
 		io.Reader
 		flusher
 	}{strings.NewReader("y\n"), keyboard{null}}
-	if ok, _, err := gate.Terminal(in, io.Discard).Ask(t.Context(), gate.Question{}); ok || !errors.Is(err, unix.ENOTTY) {
-		t.Errorf("Ask = %v, %v, want the error of Flush", ok, err)
+	if a, err := gate.Terminal(in, io.Discard).Ask(t.Context(), gate.Question{}); a.Granted || !errors.Is(err, unix.ENOTTY) {
+		t.Errorf("Ask = %v, %v, want the error of Flush", a, err)
 	}
 }
 
@@ -91,8 +91,8 @@ func TestTerminalForgetsWhatWasTypedAhead(t *testing.T) {
 		typed(t, keys, step.before)
 		answer := make(chan bool, 1)
 		go func() { // waited for below
-			ok, _, err := term.Ask(t.Context(), gate.Question{})
-			answer <- ok && err == nil
+			a, err := term.Ask(t.Context(), gate.Question{})
+			answer <- a.Granted && err == nil
 		}()
 		select {
 		case <-prompts:

@@ -46,6 +46,9 @@ type runOptions struct {
 	budgetUSD                      float64
 	schema                         string
 	timeout, childTimeout          time.Duration
+
+	confirmEach bool
+	askTimeout  time.Duration
 }
 
 const runExample = `  skein run --model openai/gpt-4.1 "rename Store.Get to Store.Fetch, keep the tests green"
@@ -103,6 +106,10 @@ func newRun() *cobra.Command {
 	})
 	rare(c, "subagents", "What becomes of changes", func(f *pflag.FlagSet) {
 		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
+	})
+	rare(c, "subagents", "What a person is asked", func(f *pflag.FlagSet) {
+		f.BoolVar(&o.confirmEach, "confirm-each", false, "at --access confirm ask about what writers do in their copies, too")
+		f.DurationVar(&o.askTimeout, "ask-timeout", 10*time.Minute, "time for an answer; then it is no")
 	})
 	rare(c, "subagents", "Limits of subagents", func(f *pflag.FlagSet) {
 		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
@@ -178,7 +185,8 @@ type masked struct {
 }
 
 // Ask implements [gate.Asker].
-func (m masked) Ask(ctx context.Context, q gate.Question) (bool, string, error) {
+func (m masked) Ask(ctx context.Context, q gate.Question) (gate.Answer, error) {
+	q.Title = string(m.mask.Written([]byte(q.Title)))
 	q.Purpose = string(m.mask.Written([]byte(q.Purpose)))
 	q.Detail = string(m.mask.Written([]byte(q.Detail)))
 	return m.Asker.Ask(ctx, q)
@@ -209,10 +217,14 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		{"max-tokens", int64(o.maxTokens), 1},
 		{"budget-tokens", o.budget, 0},
 		{"timeout", int64(o.timeout), 0},
+		{"ask-timeout", int64(o.askTimeout), 1},
 	} {
 		if limit.value < limit.least {
 			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s is less than %d", limit.flag, limit.least), hint: "see skein run --help"}
 		}
+	}
+	if o.confirmEach && o.access != string(gate.Confirm) {
+		return orchestrator.Options{}, &usageError{command: "run", text: "--confirm-each asks nothing at --access " + o.access, hint: "leave one of them away"}
 	}
 	if !(o.budgetUSD >= 0) || math.IsInf(o.budgetUSD, 0) {
 		return orchestrator.Options{}, &usageError{command: "run", text: "--budget-usd is no amount of dollars", hint: "see skein run --help"}
@@ -235,6 +247,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
 		MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
+		Each: o.confirmEach, AskTime: o.askTimeout,
 		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {

@@ -1,0 +1,109 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"skein/agent/journal"
+	"skein/scheduler"
+	"skein/tools/gate"
+)
+
+// An inbox takes the questions of all agents of a run and puts them to a person one at a time,
+// the oldest first. Who asks waits; all others go on.
+type inbox struct {
+	asker gate.Asker    // nil: nobody can be asked
+	time  time.Duration // that a person has for an answer, from when the question is put
+
+	turn *semaphore.Weighted // has one place, for the question that is put; first come, first served
+
+	// Who has the turn owns this.
+	granted map[question]bool // what the person wants to be asked no more
+}
+
+// A question is what two questions have in common that are the same to a person.
+type question struct{ tool, purpose, detail, dir string }
+
+func newInbox(asker gate.Asker, d time.Duration) *inbox {
+	return &inbox{asker: asker, time: d, turn: semaphore.NewWeighted(1), granted: map[question]bool{}}
+}
+
+// Why there is no answer.
+var (
+	errNobody = errors.New("nobody could be asked")
+	errLate   = errors.New("no answer in time")
+)
+
+// Who answered, as events say it.
+const (
+	byUser    = "user"
+	byEarlier = "user, earlier" // who wanted to be asked no more
+	byNobody  = "nobody"
+)
+
+// ask puts a question. An error means that there is no answer: [errNobody], [errLate], the cause
+// of ctx, or that of the asker.
+func (i *inbox) ask(ctx context.Context, q gate.Question) (a gate.Answer, by string, err error) {
+	if i.asker == nil {
+		return a, byNobody, errNobody
+	}
+	if i.turn.Acquire(ctx, 1) != nil {
+		return a, byNobody, context.Cause(ctx)
+	}
+	defer i.turn.Release(1)
+	same := question{q.Tool, q.Purpose, q.Detail, q.Dir}
+	if i.granted[same] {
+		return gate.Answer{Granted: true}, byEarlier, nil
+	}
+	open, cancel := context.WithTimeoutCause(ctx, i.time, errLate)
+	defer cancel()
+	if a, err = i.asker.Ask(open, q); err != nil {
+		if open.Err() != nil {
+			err = context.Cause(open)
+		}
+		return gate.Answer{}, byNobody, err
+	}
+	i.granted[same] = a.Granted && a.Again
+	return a, byUser, nil
+}
+
+// ask puts a question of the agent's to a person; without an answer it is no. Waiting is not the
+// agent's own time.
+func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
+	defer n.clock.wait()()
+	answer, by, err := n.run.inbox.ask(ctx, q)
+	switch {
+	case errors.Is(err, errNobody):
+		why = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
+	case errors.Is(err, errLate):
+		why = "the user did not answer in time, and the question is withdrawn. Go on without it, and say so in your answer"
+	case ctx.Err() != nil:
+		why = "not answered: " + context.Cause(ctx).Error()
+	case err != nil:
+		why = "the question could not be asked"
+	case !answer.Granted:
+		why = "the user said no"
+		if answer.Reason != "" {
+			why += ": " + answer.Reason
+		}
+	}
+	if errors.Is(err, errNobody) || errors.Is(err, errLate) {
+		n.run.unasked.Store(true)
+	}
+	n.record(&journal.Approval{About: q.Tool + ": " + q.Purpose, For: q.Agent, By: by, Granted: answer.Granted, Again: answer.Again, Reason: why})
+	return answer.Granted, why
+}
+
+// purpose is what a call is for, in the words of a question.
+func purpose(effect scheduler.Effect, boxed bool) string {
+	switch {
+	case effect != scheduler.Execute:
+		return "change a file"
+	case boxed:
+		return "run a command"
+	}
+	return "run a command outside of a box"
+}
