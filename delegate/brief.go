@@ -52,14 +52,35 @@ func (b Brief) Text(d *Delegation) string {
 	} else {
 		s.WriteString(" You may read only: edits are refused, and commands cannot write the workspace.")
 	}
+	switch {
+	case d.Tools == nil:
+	case len(d.Tools) == 0:
+		s.WriteString(" Use no tools: all are refused.")
+	default:
+		fmt.Fprintf(&s, " Of the tools use only %s: others are refused.", strings.Join(d.Tools, ", "))
+	}
 	s.WriteString(" End with an answer that stands alone: your parent sees nothing else of what you did.\n\n")
 	b.Place.write(&s)
+	d.limits(&s)
 	for _, t := range d.siblings {
 		fmt.Fprintf(&s, "- another subagent works on: %s\n", t)
+	}
+	if d.role != "" {
+		fmt.Fprintf(&s, "\nYour role, as this project describes %s:\n%s\n", d.Role, d.role)
 	}
 	s.WriteString("\nTask:\n")
 	s.WriteString(d.Task.Task)
 	return s.String()
+}
+
+// limits tells what the task asks of the change and of the answer.
+func (d *Delegation) limits(s *strings.Builder) {
+	if len(d.Paths) > 0 {
+		fmt.Fprintf(s, "- change only: %s. If you change anything else, nothing of your change is merged\n", strings.Join(shown(d.Paths), ", "))
+	}
+	if d.Schema != nil {
+		fmt.Fprintf(s, "- in the end your answer is asked for as JSON of this schema: %s\n", d.Schema)
+	}
 }
 
 func (p Place) write(s *strings.Builder) {
@@ -97,10 +118,13 @@ func (d *Delegation) Label() string {
 }
 
 // oneLine cuts text to one line of at most 80 characters.
-func oneLine(s string) string {
+func oneLine(s string) string { return inLine(s, 80) }
+
+// inLine cuts text to one line of so many characters.
+func inLine(s string, most int) string {
 	s = plain(strings.Join(strings.Fields(s), " "))
-	if r := []rune(s); len(r) > 80 {
-		return string(r[:79]) + "…"
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
 	}
 	return s
 }

@@ -1,17 +1,12 @@
-// Package delegate is the tool delegate_task: what the model is offered, what a child is
-// told ([Front], [Brief]), and what its parent gets back ([Report]).
+// Package delegate is the tool delegate_task: what the model is offered ([Offer]), what a
+// child is told ([Front], [Brief]), and what its parent gets back ([Report]).
 //
 // It asks a [Runner] to carry out a task and never knows who that is.
 package delegate
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"skein/scheduler"
 	"skein/tools"
@@ -34,25 +29,11 @@ type Task struct {
 	Task   string `json:"task"`
 	Title  string `json:"title,omitempty"`
 	Access Access `json:"access,omitempty"` // "" is read
-}
 
-// schema is written by hand: it is short, and its bytes are a part of every request.
-const schema = `{"type":"object","properties":{` +
-	`"task":{"type":"string","description":"The whole task, complete in itself: goal, files or places, constraints, and what the answer must contain."},` +
-	`"title":{"type":"string","description":"A few words naming it in reports."},` +
-	`"access":{"type":"string","enum":["read","write"],"description":"read (default): may only read and run commands that change nothing. write: may change files, in a copy of its own; its changes are merged into yours when it is done."}` +
-	`},"required":["task"],"additionalProperties":false}`
-
-// Spec describes the tool for a mode. Parent and children are shown the same.
-func Spec(m Mode) tools.Spec {
-	return tools.Spec{
-		Name: Name,
-		Description: "Hand a part of the work to a subagent and get its report. Use it for parts that are independent, large, or would fill this conversation with text you do not need. " +
-			"Ask for independent parts in several calls in one reply: they run at the same time, all writers of a reply start from the same state of your tree, and their changes are merged in the order of your calls. " +
-			"Not for a single read or edit that you can do in one call. " +
-			"Write each task concrete and complete in itself, and name the output you want. " + m.sees(),
-		Schema: json.RawMessage(schema),
-	}
+	Paths  []string        `json:"paths,omitempty"`         // globs of what a writer may change; none: all
+	Schema json.RawMessage `json:"output_schema,omitempty"` // that the answer has to fit
+	Role   string          `json:"role,omitempty"`
+	Model  string          `json:"model,omitempty"` // "" is the parent's
 }
 
 // A Runner carries out one task in isolation.
@@ -66,17 +47,10 @@ type Runner interface {
 // A Delegation is one call of delegate_task among those of its reply.
 type Delegation struct {
 	Task
-	Index, Of int // which of the reply's delegations, from 1
+	Tools     []string // that alone its role may use; nil: all
+	Index, Of int      // which of the reply's delegations, from 1
+	role      string   // what the role tells the child
 	siblings  []string
-}
-
-// Read reads the arguments of a call. The error tells the model what is wrong with them.
-func Read(args string) (*Delegation, error) {
-	t, err := parse(args)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w. Its arguments are described by this schema: %s", Name, err, schema)
-	}
-	return &Delegation{Task: t, Index: 1, Of: 1}, nil
 }
 
 // Gather tells the delegations of one reply, in request order, of each other. Refused ones
@@ -90,29 +64,6 @@ func Gather(all []*Delegation) {
 			}
 		}
 	}
-}
-
-func parse(args string) (Task, error) {
-	var t Task
-	dec := json.NewDecoder(bytes.NewReader([]byte(args)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&t); err != nil {
-		return t, fmt.Errorf("read arguments: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return t, errors.New("read arguments: something follows the JSON object")
-	}
-	if strings.TrimSpace(t.Task) == "" {
-		return t, errors.New("read arguments: task is empty")
-	}
-	switch t.Access {
-	case "":
-		t.Access = ReadOnly
-	case ReadOnly, Writing:
-	default:
-		return t, fmt.Errorf("read arguments: access is %q, not read or write", t.Access)
-	}
-	return t, nil
 }
 
 // Job makes the delegation a job of its batch; out receives what the parent is shown.

@@ -39,6 +39,8 @@ type Report struct {
 	Hunks          string   // where it conflicts
 	Left           []string // changed files that were not taken, with the reason
 	Why            string   // it was not merged, in words like those of Cause
+	Shared         []Shared // files that other writers of the batch changed, too
+	Idle           bool     // it was to change files in place and did nothing that could have
 
 	Commands []tools.Command
 	Denied   []string       // each call that was denied, and why, in order
@@ -50,7 +52,11 @@ type Report struct {
 	Show    string // a command that shows what was kept
 	Elapsed time.Duration
 	Usage   model.Usage
+	By      string // the model that worked, "" for the run's own
 }
+
+// whyRunes is how much a report says of why a change was not merged: it may name files.
+const whyRunes = 400
 
 // Failed reports whether the parent must be told that the task was not done.
 func (r Report) Failed() bool {
@@ -69,8 +75,8 @@ func (r Report) Model() string {
 	if r.Turns > 0 {
 		fmt.Fprintf(&b, " · %s", count(r.Turns, "turn"))
 	}
-	if r.Stop == "completed" && r.Calls == 0 {
-		b.WriteString(" · unverified: it made no tool call")
+	if why := r.unverified(); why != "" {
+		b.WriteString(" · unverified: " + why)
 	}
 	b.WriteByte('\n')
 	r.change(&b)
@@ -81,6 +87,18 @@ func (r Report) Model() string {
 		b.WriteString("it gave no answer")
 	}
 	return b.String()
+}
+
+// unverified says why nothing shows that a child which says it is done did its task.
+func (r Report) unverified() string {
+	switch {
+	case r.Stop != "completed":
+	case r.Calls == 0:
+		return "it made no tool call"
+	case r.Change == NoChange && len(r.Left) == 0, r.Change == InPlace && r.Idle:
+		return "it was to change files and changed none"
+	}
+	return ""
 }
 
 func (r Report) change(b *strings.Builder) {
@@ -95,7 +113,7 @@ func (r Report) change(b *strings.Builder) {
 		fmt.Fprintf(b, "conflict: %s\n", tools.Show(c))
 	}
 	if r.Why != "" {
-		fmt.Fprintf(b, "not merged: %s\n", oneLine(r.Why))
+		fmt.Fprintf(b, "not merged: %s\n", inLine(r.Why, whyRunes))
 	}
 	switch {
 	case r.Change == Lost:
@@ -108,6 +126,13 @@ func (r Report) change(b *strings.Builder) {
 	}
 	for _, l := range r.Left {
 		fmt.Fprintf(b, "left out: %s\n", tools.Show(l))
+	}
+	for i, s := range r.Shared {
+		if i == mostNamed {
+			fmt.Fprintf(b, "overlap: %d files more\n", len(r.Shared)-mostNamed)
+			break
+		}
+		fmt.Fprintf(b, "overlap: %s is changed by %s, too\n", tools.Show(s.File), s.who())
 	}
 	if r.Hunks != "" {
 		b.WriteString("where it conflicts:\n")
@@ -187,10 +212,13 @@ func (r Report) People() string {
 		say("conflicts: %s", list(shown(r.Conflicts)))
 	}
 	if r.Why != "" {
-		say("not merged: %s", oneLine(r.Why))
+		say("not merged: %s", inLine(r.Why, whyRunes))
 	}
 	if len(r.Left) > 0 {
 		say("left out: %s", list(shown(r.Left)))
+	}
+	if why := r.unverified(); why != "" {
+		say("unverified: %s", why)
 	}
 	if r.Detail != "" {
 		say("%s", plain(strings.Join(strings.Fields(r.Detail), " ")))
@@ -219,11 +247,13 @@ func cut(diff string) string {
 	return head + fmt.Sprintf("… %d bytes more\n", len(diff)-len(head))
 }
 
-// list joins names, the first ten of them.
+// mostNamed is how many of a kind of thing a report names.
+const mostNamed = 10
+
+// list joins names, the first of them.
 func list(names []string) string {
-	const most = 10
-	if len(names) <= most {
+	if len(names) <= mostNamed {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
 }

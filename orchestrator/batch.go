@@ -212,6 +212,7 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 		if o.denied {
 			b.denied.add(c, o.result.Text)
 		}
+		b.acted = b.acted || o.result.Acted && !o.result.IsError
 		b.record(e)
 	}
 }

@@ -29,6 +29,7 @@ type child struct {
 	*node  // nil until it has a place
 	name   string
 	d      *delegate.Delegation
+	form   *agent.Form    // of its answer; nil leaves it free
 	copy   *worktree.Copy // nil for readers and in place
 	change worktree.Change
 	unread error // why the change could not be collected
@@ -73,13 +74,13 @@ func (b *batch) snapshot(ctx context.Context) (worktree.Snapshot, error) {
 
 // delegation turns a delegate_task call into a job, or refuses it.
 func (b *batch) delegation(i int) scheduler.Job {
-	d, err := delegate.Read(b.calls[i].Args)
+	d, form, err := b.readDelegation(b.calls[i].Args)
 	if err != nil {
 		return b.refuse(i, scheduler.Read, "invalid", err.Error())
 	}
-	effect := scheduler.Read
+	effect, asked := scheduler.Read, scheduler.Read
 	if d.Access == delegate.Writing {
-		effect = scheduler.Isolated
+		effect, asked = scheduler.Isolated, scheduler.Isolated
 		if b.place.tree == nil {
 			effect = scheduler.Write
 		}
@@ -87,17 +88,15 @@ func (b *batch) delegation(i int) scheduler.Job {
 	if b.depth >= b.run.o.MaxDepth {
 		return b.refuse(i, effect, "deny", "Delegation depth limit reached: a subagent cannot delegate. Do the task yourself.")
 	}
-	if d.Access == delegate.Writing {
-		// What a writer may do is decided here; what it did is asked about at its merge.
-		if v := b.policy.Decide(gate.Call{Tool: delegate.Name, Effect: scheduler.Isolated, Boxed: true}); v.Verdict == gate.Deny {
-			return b.refuse(i, effect, "deny", v.Reason)
-		}
+	// What a writer may do is decided here; what it did is asked about at its merge.
+	if v := b.policy.Decide(gate.Call{Tool: delegate.Name, Effect: asked, Boxed: true}); v.Verdict == gate.Deny {
+		return b.refuse(i, effect, "deny", v.Reason)
 	}
 	if !b.run.admit() {
-		return b.refuse(i, effect, "deny", fmt.Sprintf("child limit reached: this run may have %d subagents. Do the task yourself.", b.run.o.MaxChildren))
+		return b.refuse(i, effect, "deny", fmt.Sprintf("Subagent limit reached: this run may have %d, and has had them all. Do the task yourself.", b.run.o.MaxChildren))
 	}
 	b.note(i, effect, "allow", "")
-	c := &child{name: b.nextChild(), d: d}
+	c := &child{name: b.nextChild(), d: d, form: form}
 	b.children[d], b.outcomes[i].child = c, c
 	job := d.Job(b, effect, &b.outcomes[i].result)
 	report, record := job.Settle, b.settle(i)
@@ -123,7 +122,10 @@ func (b *batch) announce() bool {
 	delegate.Gather(all)
 	for _, d := range all {
 		b.run.control.queue(b.children[d].name)
-		b.run.journal.Append(b.children[d].name, &journal.AgentQueued{Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
+		b.run.journal.Append(b.children[d].name, &journal.AgentQueued{
+			Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of,
+			Role: d.Role, Model: d.Model, Paths: d.Paths,
+		})
 	}
 	return len(all) > 0
 }
@@ -215,12 +217,16 @@ func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
 		}
 		return &refusal{err}
 	}
-	brief := delegate.Brief{Mode: b.run.o.Mode, MayDelegate: c.depth < b.run.o.MaxDepth, Place: where}
+	brief := delegate.Brief{Mode: b.run.o.Mode, MayDelegate: c.mayDelegate(), Place: where}
 	first := model.Message{Role: model.User, Text: brief.Text(c.d)}
-	if err := c.begin(delegate.Front(b.run.o.Mode, b.before), first); err != nil {
+	front, err := c.engine.adopt(delegate.Front(b.run.o.Mode, b.before), b.engine)
+	if err != nil {
 		return err
 	}
-	c.out, err = c.work(ctx, b.run.o.ChildTurns, nil)
+	if err := c.begin(front, first); err != nil {
+		return err
+	}
+	c.out, err = c.work(ctx, b.run.o.ChildTurns, c.form)
 	return err
 }
 
@@ -255,9 +261,12 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias
 	}
-	policy := gate.Policy{Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil, Each: b.policy.Each}
+	policy := gate.Policy{
+		Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil, Each: b.policy.Each,
+		Tools: narrowed(b.policy.Tools, c.d.Tools),
+	}
 	c.node = b.run.newNode(c.name, b.depth+1, p, policy)
-	c.title = c.d.Label()
+	c.title, c.engine = c.d.Label(), b.engineOf(c.d.Model)
 	c.clock, c.quit = clock, c.cancel
 	return where, nil
 }

@@ -30,6 +30,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		return keep("the subagent did not finish", rep.Detail)
 	case len(outside) > 0:
 		return keep("it changed files outside the workspace: "+strings.Join(outside, ", "), "")
+	case b.beyond(c) != "":
+		return keep(b.beyond(c), "")
 	}
 	merged, err := b.run.repo.Merge(ctx, b.base.onto, c.change)
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {

@@ -23,13 +23,15 @@ type node struct {
 	reads   *files.Record
 	tools   map[string]tools.Tool
 	talk    *model.Transcript
+	engine  *engine
 	clock   *clock      // of a child; nil for the parent
 	quit    func(error) // ends a child for a cause; nil for the parent
-	title   string      // of a child\'s task
+	title   string      // of a child's task
 
 	born     int // children so far: their ordinals count up
 	calls    int
 	denied   denials
+	acted    bool // it did something that may have changed its workspace
 	commands []tools.Command
 	verified *tools.Command // its check as it ended last; nil if it has none
 }
@@ -37,12 +39,12 @@ type node struct {
 // newNode makes an agent that works in a place.
 func (r *run) newNode(ordinal string, depth int, p *place, policy gate.Policy) *node {
 	reads := &files.Record{}
-	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads)}
+	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads), engine: r.engines[0]}
 }
 
 // begin starts the conversation: messages that others hold already, then one of the harness's.
 func (n *node) begin(front []model.Message, first ...model.Message) error {
-	n.talk = model.NewTranscript(n.run.o.Client, front...)
+	n.talk = model.NewTranscript(n.engine.Client, front...)
 	for _, m := range first {
 		if err := n.talk.Append(m); err != nil {
 			return err
@@ -57,8 +59,8 @@ func (n *node) begin(front []model.Message, first ...model.Message) error {
 func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.Outcome, error) {
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
-		Ordinal: n.ordinal, Client: n.run.o.Client, Tools: n.run.encoded, Batch: n.batch, Budget: purse{&n.run.budget, n.run.o.Price},
-		MaxTurns: maxTurns, MaxTokens: n.run.o.MaxTokens, Largest: n.run.o.Largest,
+		Ordinal: n.ordinal, Client: n.engine.Client, Tools: n.engine.tools, Batch: n.batch, Budget: purse{&n.run.budget, n.engine.Price},
+		MaxTurns: maxTurns, MaxTokens: n.engine.MaxTokens, Largest: n.engine.Largest,
 		Check: n.verify(), Form: form, Record: n.record,
 	}, n.talk)
 }

@@ -58,6 +58,7 @@ type Options struct {
 	Budget      int64                                     // tokens of the whole run [none]
 	BudgetUSD   float64                                   // dollars of the whole run; needs Price [none]
 	Price       *model.Price                              // of the model; nil leaves costs unknown
+	ChildModels []ChildModel                              // other models that children can be given; none leaves them the parent's
 	Form        *agent.Form                               // of the parent's final answer; nil leaves it free
 	Mask        *mask.Mask                                // hides secrets in tool results and in the journal; nil hides nothing
 

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"skein/delegate"
 	"skein/sandbox"
 	"skein/scheduler"
+	"skein/tools"
 	"skein/tools/gate"
 	"skein/worktree"
 )
@@ -35,7 +35,8 @@ type run struct {
 	sched   *scheduler.Scheduler
 	repo    *worktree.Repo // nil: no isolation by git here
 	noBox   error          // why there is no box; nil if there is one, or none is wanted
-	encoded json.RawMessage
+	engines []*engine      // the first is the run's own model
+	offered delegate.Offer // what delegate_task can do
 	budget  budget
 	control *Control
 	inbox   *inbox
@@ -53,8 +54,8 @@ type run struct {
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
 	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
-	if o.BudgetUSD > 0 && o.Price == nil {
-		return Outcome{}, fmt.Errorf("limit the cost of %s: its prices are unknown", o.ModelName)
+	if r.engines, err = o.engines(); err != nil {
+		return Outcome{}, err
 	}
 	if err := checkOwn(o.Own); err != nil {
 		return Outcome{}, err
@@ -89,7 +90,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if err != nil {
 		ended.Stop, ended.Cause = agent.Failed, err.Error()
 	}
-	r.journal.Append("0", r.sum.receipt(ended, r.unasked.Load(), r.since(started), o.Price))
+	r.journal.Append("0", r.receipt(ended, r.since(started)))
 	return Outcome{
 		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Session: o.Session, Dir: r.dir,
 	}, err
@@ -174,19 +175,23 @@ func (r *run) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.tellOfChecks(); err != nil {
-		return err
-	}
-	return r.offer()
+	return r.tellOfChecks()
 }
 
-// offer encodes the tools, once for all agents.
-func (r *run) offer() error {
+// offer encodes the tools, once for all agents. Files are those of the workspace.
+func (r *run) offer(files tools.FS) error {
+	r.offered.Mode = r.o.Mode
+	for _, m := range r.o.ChildModels {
+		r.offered.Models = append(r.offered.Models, m.Name)
+	}
+	if r.delegates() {
+		r.offered.Roles = r.readRoles(files)
+	}
 	var specs []model.Tool
 	kit := r.kit(nil)
 	for _, name := range r.names() {
 		if name == delegate.Name {
-			specs = append(specs, model.Tool(delegate.Spec(r.o.Mode)))
+			specs = append(specs, model.Tool(r.offered.Spec()))
 		} else {
 			specs = append(specs, model.Tool(kit[name].Spec()))
 		}
@@ -194,9 +199,7 @@ func (r *run) offer() error {
 	if len(specs) == 0 {
 		return nil
 	}
-	var err error
-	r.encoded, err = r.o.Client.EncodeTools(specs)
-	return err
+	return r.encode(specs)
 }
 
 // drive runs the parent.
@@ -213,6 +216,9 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		err = errors.Join(err, p.Close())
 		r.warn(p.planted())
 	}()
+	if err := r.offer(p.ws.FS); err != nil {
+		return out, err
+	}
 	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access, Each: r.o.Each})
 	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {

@@ -49,7 +49,7 @@ func (b *batch) tell(rep delegate.Report, commit, ref string) {
 func (b *batch) report(c *child) delegate.Report {
 	rep := delegate.Report{
 		Index: c.d.Index, Of: c.d.Of, Label: c.d.Label(), Child: c.name, Stop: string(c.out.Stop), Cause: c.out.Cause, Detail: c.detail,
-		Elapsed: c.elapsed, Turns: c.out.Turns, Answer: c.out.Text, Usage: c.out.Usage,
+		Elapsed: c.elapsed, Turns: c.out.Turns, Answer: c.out.Text, Usage: c.out.Usage, By: b.engineOf(c.d.Model).Name,
 	}
 	if c.out.Stop == agent.ModelError && c.out.Err != nil {
 		// A provider's words are neither replies nor files: they are for people.
@@ -58,7 +58,8 @@ func (b *batch) report(c *child) delegate.Report {
 	if c.node != nil {
 		rep.Calls, rep.Commands, rep.Denied, rep.Verify = c.calls, c.commands, c.denied.told, c.verified
 		if c.copy == nil && !c.policy.Reader {
-			rep.Change = delegate.InPlace
+			rep.Change, rep.Idle = delegate.InPlace, !c.acted
+			b.acted = b.acted || c.acted
 		}
 	} else {
 		rep.Usage = model.NoUsage()
@@ -79,7 +80,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		b.where(c, rep)
 		return "", "", nil
 	}
-	rep.Left = lefts(c.change.Left)
+	rep.Left, rep.Shared = lefts(c.change.Left), b.shared(c)
 	if c.change.Empty {
 		rep.Change = delegate.NoChange
 		b.drop(ctx, c)

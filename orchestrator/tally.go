@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,42 +14,64 @@ import (
 
 // A tally gathers the run's receipt.
 type tally struct {
-	mu       sync.Mutex
-	children int
-	merged   int
-	kept     int
-	busy     time.Duration
-	usage    model.Usage
+	mu   sync.Mutex
+	sums journal.RunEnded // those of the children
+	busy time.Duration
+	by   map[string]model.Usage // by model
 }
 
-func newTally() *tally { return &tally{usage: model.NoUsage()} }
+func newTally() *tally { return &tally{by: map[string]model.Usage{}} }
 
 // settled counts a child that has reported.
 func (t *tally) settled(rep delegate.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.children++
+	t.sums.Children++
 	switch rep.Change {
 	case delegate.Merged:
-		t.merged++
+		t.sums.Merged++
 	case delegate.Kept, delegate.Conflict:
-		t.kept++
+		t.sums.Kept++
+	}
+	switch agent.Stop(rep.Stop) {
+	case agent.Completed:
+	case agent.Cancelled:
+		t.sums.Cancelled++
+	default:
+		t.sums.Unfinished++
 	}
 	t.busy += rep.Elapsed
-	t.usage = t.usage.Plus(rep.Usage)
+	t.usedLocked(rep.By, rep.Usage)
+}
+
+func (t *tally) usedLocked(by string, u model.Usage) {
+	if sum, ok := t.by[by]; ok {
+		u = sum.Plus(u)
+	}
+	t.by[by] = u
 }
 
 // receipt closes the run with the parent's own part.
-func (t *tally) receipt(parent agent.Outcome, unasked bool, wall time.Duration, price *model.Price) *journal.RunEnded {
+func (r *run) receipt(parent agent.Outcome, wall time.Duration) *journal.RunEnded {
+	t := r.sum
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := &journal.RunEnded{
-		Stop: string(parent.Stop), Cause: parent.Cause, Answer: parent.Text, Unasked: unasked,
-		Children: t.children, Merged: t.merged, Kept: t.kept, Usage: t.usage.Plus(parent.Usage),
-		Seconds: wall.Seconds(), Busy: t.busy.Seconds(),
+	e := t.sums
+	e.Stop, e.Cause, e.Answer, e.Unasked = string(parent.Stop), parent.Cause, parent.Text, r.unasked.Load()
+	e.Seconds, e.Busy, e.Usage = wall.Seconds(), t.busy.Seconds(), model.NoUsage()
+	t.usedLocked("", parent.Usage)
+	cost, known := 0.0, true
+	for _, name := range slices.Sorted(maps.Keys(t.by)) {
+		u := t.by[name]
+		e.Usage = e.Usage.Plus(u)
+		if name != "" && u == model.NoUsage() {
+			continue // it was never asked, so what it would cost does not matter
+		}
+		usd, ok := r.engine(name).Price.Cost(u)
+		cost, known = cost+usd, known && ok
 	}
-	if usd, known := price.Cost(e.Usage); known {
-		e.Cost = &usd
+	if known {
+		e.Cost = &cost
 	}
-	return e
+	return &e
 }

@@ -28,6 +28,10 @@ type AgentQueued struct {
 	Access string `json:"access"` // read or write
 	Index  int    `json:"index"`  // which delegation of its reply, from 1
 	Of     int    `json:"of"`     // how many that reply asked for
+
+	Role  string   `json:"role,omitempty"`
+	Model string   `json:"model,omitempty"` // another one than its parent's
+	Paths []string `json:"paths,omitempty"` // globs of what alone it may change
 }
 
 // AgentStarted says that an agent got its slot and works.
@@ -156,17 +160,21 @@ type Fault struct {
 
 // RunEnded closes a run; it is its receipt.
 type RunEnded struct {
-	Stop     string      `json:"stop"`
-	Cause    string      `json:"cause,omitempty"`
-	Answer   string      `json:"answer"`
-	Unasked  bool        `json:"unasked,omitempty"` // something was refused because nobody could be asked
-	Children int         `json:"children"`
-	Merged   int         `json:"merged"`
-	Kept     int         `json:"kept"`
-	Usage    model.Usage `json:"usage"`
-	Cost     *float64    `json:"cost_usd"` // null: unknown
-	Seconds  float64     `json:"seconds"`
-	Busy     float64     `json:"busy_seconds"` // sum of the children's times
+	Stop     string `json:"stop"`
+	Cause    string `json:"cause,omitempty"`
+	Answer   string `json:"answer"`
+	Unasked  bool   `json:"unasked,omitempty"` // something was refused because nobody could be asked
+	Children int    `json:"children"`
+	Merged   int    `json:"merged"`
+	Kept     int    `json:"kept"`
+
+	Cancelled  int `json:"cancelled"`  // children
+	Unfinished int `json:"unfinished"` // children that failed, or ended at a limit
+
+	Usage   model.Usage `json:"usage"`
+	Cost    *float64    `json:"cost_usd"` // null: unknown
+	Seconds float64     `json:"seconds"`
+	Busy    float64     `json:"busy_seconds"` // sum of the children's times
 }
 
 func (*RunStarted) class() class   { return class{"run-started", false} }

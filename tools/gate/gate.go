@@ -3,7 +3,10 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"skein/scheduler"
 )
@@ -27,6 +30,8 @@ type Policy struct {
 	Reader   bool // the agent may only read, whatever the level
 	Isolated bool // the agent works in a copy of its own: its merge is what gets asked
 	Each     bool // what it does in the copy gets asked, too
+
+	Tools []string // that alone the agent may call; nil: all
 }
 
 // A Call is what the gate needs to know of a tool call.
@@ -58,6 +63,9 @@ type Decision struct {
 
 // Decide decides on a call. A level that is not known counts as [ReadOnly].
 func (p Policy) Decide(c Call) Decision {
+	if p.Tools != nil && !slices.Contains(p.Tools, c.Tool) {
+		return deny(c, "your role has only these tools: "+cmp.Or(strings.Join(p.Tools, ", "), "none"))
+	}
 	if c.Effect == scheduler.Read {
 		return Decision{Verdict: Allow}
 	}

@@ -1,14 +1,8 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"skein/agent"
 )
@@ -29,37 +23,11 @@ func form(path string) (*agent.Form, error) {
 		}
 		return nil, bad(err)
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, data); err != nil {
-		return nil, bad(err)
-	}
-	var plain any
-	if err := json.Unmarshal(data, &plain); err != nil {
-		return nil, bad(err)
-	}
-	switch plain.(type) {
-	case map[string]any, bool:
-	default:
-		return nil, bad(errNoSchema)
-	}
-	if err := checkSchema(plain); err != nil {
-		return nil, bad(err)
-	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(data, &schema); err != nil {
-		return nil, bad(err)
-	}
-	resolved, err := schema.Resolve(nil)
+	form, err := agent.NewForm(data)
 	if err != nil {
 		return nil, bad(err)
 	}
-	return &agent.Form{Schema: compact.Bytes(), Check: func(answer string) error {
-		var value any
-		if err := json.Unmarshal([]byte(strings.TrimSpace(answer)), &value); err != nil {
-			return fmt.Errorf("it is no JSON value: %w", err)
-		}
-		return resolved.Validate(value)
-	}}, nil
+	return form, nil
 }
 
 // readPlain reads a regular file: opening a pipe would wait for its other end.

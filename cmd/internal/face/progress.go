@@ -70,7 +70,9 @@ func (p *Progress) Watch(e journal.Event) {
 			p.block(e.Agent, d.Stack)
 		}
 	case *journal.RunEnded:
-		p.say("", "%s", Receipt(d))
+		for _, line := range Receipt(d) {
+			p.say("", "%s", line)
+		}
 	}
 }
 
@@ -134,19 +136,20 @@ func (p *Progress) settled(d *journal.Settled) {
 	}
 }
 
-// Receipt sums up a run in one line.
-func Receipt(d *journal.RunEnded) string {
-	parts := []string{because(d.Stop, d.Cause)}
-	if d.Children > 0 {
-		parts = append(parts, count(d.Children, "child"), fmt.Sprintf("%d merged", d.Merged), fmt.Sprintf("%d kept", d.Kept))
+// Receipt sums up a run: what it came to and what it took, then what became of the children.
+func Receipt(d *journal.RunEnded) []string {
+	lines := []string{fmt.Sprintf("run: %s, %s, %s, %.1f s", because(d.Stop, d.Cause), tokens(d.Usage), cost(d.Cost), d.Seconds)}
+	if d.Children == 0 {
+		return lines
 	}
-	parts = append(parts, tokens(d.Usage), cost(d.Cost))
-	if d.Children > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f s for %.1f s of children's work", d.Seconds, d.Busy))
-	} else {
-		parts = append(parts, fmt.Sprintf("%.1f s", d.Seconds))
+	line := fmt.Sprintf("run: %s, %d merged, %d kept", count(d.Children, "child"), d.Merged, d.Kept)
+	if d.Cancelled > 0 {
+		line += fmt.Sprintf(", %d cancelled", d.Cancelled)
 	}
-	return "run: " + strings.Join(parts, ", ")
+	if d.Unfinished > 0 {
+		line += fmt.Sprintf(", %d unfinished", d.Unfinished)
+	}
+	return append(lines, fmt.Sprintf("%s; %.1f s of their work in %.1f s", line, d.Busy, d.Seconds))
 }
 
 // Arguments shows a call's arguments as name=value, in the order of the names. What is no JSON

@@ -51,7 +51,7 @@ func events(t *testing.T) []journal.Event {
 		{"0", &journal.Settled{Child: "0.2", Change: "merged", People: "merged: 2 files, +3 -1: a.go, b.go"}},
 		{"0", &journal.Settled{Child: "0.3", Change: "conflict", People: "conflict: 1 file, +1 -1: a.go; conflicts: a.go (content)", Show: "git log -p -1 refs/skein/s/1/kept/0.3"}},
 		{"0", &journal.Fault{Text: "panic: boom", Stack: "goroutine 1"}},
-		{"0", &journal.RunEnded{Stop: "max-turns", Cause: "2 replies were not enough", Children: 2, Merged: 1, Usage: usage, Seconds: 1.24, Busy: 2.5}},
+		{"0", &journal.RunEnded{Stop: "max-turns", Cause: "2 replies were not enough", Children: 4, Merged: 1, Kept: 1, Cancelled: 1, Unfinished: 1, Usage: usage, Seconds: 1.24, Busy: 2.5}},
 	} {
 		j.Append(e.agent, e.payload)
 	}
@@ -149,11 +149,11 @@ func TestReceiptShowsTheCost(t *testing.T) {
 	for usd, want := range map[float64]string{
 		0: "$0.00", 12.345: "$12.35", 0.5: "$0.50", 0.0123: "$0.012", 0.00052: "$0.00052", 0.000000001: "$0.00000000",
 	} {
-		if got := face.Receipt(&journal.RunEnded{Stop: "completed", Cost: &usd}); !strings.Contains(got, ", "+want+", ") {
+		if got := face.Receipt(&journal.RunEnded{Stop: "completed", Cost: &usd}); !strings.Contains(got[0], ", "+want+", ") {
 			t.Errorf("Receipt of %g dollars = %q, want %s in it", usd, got, want)
 		}
 	}
-	if got := face.Receipt(&journal.RunEnded{Stop: "completed"}); !strings.Contains(got, "cost unavailable") {
+	if got := face.Receipt(&journal.RunEnded{Stop: "completed"}); len(got) != 1 || !strings.Contains(got[0], "cost unavailable") {
 		t.Errorf("Receipt without a cost = %q, want it said", got)
 	}
 }
