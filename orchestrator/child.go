@@ -93,7 +93,7 @@ func (b *batch) delegation(i int) scheduler.Job {
 		return b.refuse(i, effect, "deny", v.Reason)
 	}
 	if !b.run.admit() {
-		return b.refuse(i, effect, "deny", fmt.Sprintf("Subagent limit reached: this run may have %d, and has had them all. Do the task yourself.", b.run.o.MaxChildren))
+		return b.refuse(i, effect, "deny", fmt.Sprintf("Subagent limit reached: this run may have %d subagents. Do the task yourself.", b.run.o.MaxChildren))
 	}
 	b.note(i, effect, "allow", "")
 	c := &child{name: b.nextChild(), d: d, form: form}
