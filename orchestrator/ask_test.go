@@ -159,7 +159,7 @@ func TestThirdDenialEndsAChild(t *testing.T) {
 	for i, want := range []string{
 		"· stuck (the same bash call was denied 3 times) · 3 turns\nkept · 1 file",
 		"· stuck (the same write_file call was denied 3 times) · 3 turns\ndenied: 3 (write_file: you may read only)\nit gave no answer",
-		"· completed · 2 turns\nno changes\ndenied: 2 (bash: the user said no: not now)\nanswer:\nwent without",
+		"· completed · 2 turns · unverified: it was to change files and changed none\nno changes\ndenied: 2 (bash: the user said no: not now)\nanswer:\nwent without",
 	} {
 		if !strings.Contains(s[i].Report, want) {
 			t.Errorf("report %d = %q, want %q", i+1, s[i].Report, want)
