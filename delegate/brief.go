@@ -62,9 +62,7 @@ func (b Brief) Text(d *Delegation) string {
 	s.WriteString(" End with an answer that stands alone: your parent sees nothing else of what you did.\n\n")
 	b.Place.write(&s)
 	d.limits(&s)
-	for _, t := range d.siblings {
-		fmt.Fprintf(&s, "- another subagent works on: %s\n", t)
-	}
+	d.others(&s)
 	if d.role != "" {
 		fmt.Fprintf(&s, "\nYour role, as this project describes %s:\n%s\n", d.Role, d.role)
 	}
@@ -105,6 +103,24 @@ func (p Place) write(s *strings.Builder) {
 			break
 		}
 		fmt.Fprintf(s, "- not there: %s\n", oneLine(l))
+	}
+}
+
+// others names the other delegations of the reply, the first of them: a thousand children that
+// are told of a thousand cost a million lines.
+func (d *Delegation) others(s *strings.Builder) {
+	const most = 20
+	shown := 0
+	for _, other := range d.siblings {
+		switch {
+		case other == d:
+		case shown == most:
+			fmt.Fprintf(s, "- and %s more work at the same time\n", count(len(d.siblings)-1-most, "subagent"))
+			return
+		default:
+			fmt.Fprintf(s, "- another subagent works on: %s\n", other.Label())
+			shown++
+		}
 	}
 }
 

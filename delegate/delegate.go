@@ -47,22 +47,17 @@ type Runner interface {
 // A Delegation is one call of delegate_task among those of its reply.
 type Delegation struct {
 	Task
-	Tools     []string // that alone its role may use; nil: all
-	Index, Of int      // which of the reply's delegations, from 1
-	role      string   // what the role tells the child
-	siblings  []string
+	Tools     []string      // that alone its role may use; nil: all
+	Index, Of int           // which of the reply's delegations, from 1
+	role      string        // what the role tells the child
+	siblings  []*Delegation // all of the reply, in request order
 }
 
 // Gather tells the delegations of one reply, in request order, of each other. Refused ones
 // are not among them.
 func Gather(all []*Delegation) {
 	for i, d := range all {
-		d.Index, d.Of, d.siblings = i+1, len(all), nil
-		for j, s := range all {
-			if j != i {
-				d.siblings = append(d.siblings, s.Label())
-			}
-		}
+		d.Index, d.Of, d.siblings = i+1, len(all), all
 	}
 }
 

@@ -3,6 +3,7 @@ package delegate
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -246,5 +247,29 @@ func TestReportCannotBeForged(t *testing.T) {
 	}
 	if strings.ContainsAny(strings.ReplaceAll(envelope, "\n", ""), "\r\u0085") {
 		t.Errorf("control characters in the envelope: %q", envelope)
+	}
+}
+
+// A child is told of each of its siblings, but not of a thousand.
+func TestBriefNamesSiblings(t *testing.T) {
+	for _, tt := range []struct {
+		all   int
+		lines int
+		rest  string
+	}{
+		{1, 0, ""}, {2, 1, ""}, {21, 20, ""}, {22, 20, "- and 1 subagent more work"}, {1000, 20, "- and 979 subagents more work"},
+	} {
+		var all []*Delegation
+		for i := range tt.all {
+			all = append(all, &Delegation{Task: Task{Task: fmt.Sprintf("part %d", i)}})
+		}
+		Gather(all)
+		text := Brief{}.Text(all[0])
+		if got := strings.Count(text, "- another subagent works on: part "); got != tt.lines || strings.Contains(text, "works on: part 0\n") {
+			t.Errorf("of %d: %d siblings are named, want %d, itself not among them:\n%s", tt.all, got, tt.lines, text)
+		}
+		if more := strings.Contains(text, "- and "); more != (tt.rest != "") || !strings.Contains(text, tt.rest) {
+			t.Errorf("of %d: want %q in\n%s", tt.all, tt.rest, text)
+		}
 	}
 }
