@@ -70,17 +70,23 @@ type place struct {
 	ws    tools.Workspace
 	files io.Closer // nil when they are reached through exec
 	exec  io.Closer // nil when there are no commands
-	// readers is the box of those who read this workspace, and nothing else: this place's own,
-	// if it is such a one, among them.
-	readers *sharedBox
+	// readers are those who read this workspace, and nothing else: the agent of this place, if
+	// it is such a one, among them.
+	readers *audience
+}
+
+// An audience is all who only read one workspace: they share its box and its files.
+type audience struct {
+	box   sharedBox
+	files sharedView
 }
 
 // open makes a place of a site, for the agent of that name. Commands need a box; where none can
-// be had, ws.NoExec says why. readers is the box that others already read this site in, or nil.
-func (r *run) open(ctx context.Context, s site, name string, writable bool, readers *sharedBox) (*place, error) {
+// be had, ws.NoExec says why. readers are those who already read this site, or nil.
+func (r *run) open(ctx context.Context, s site, name string, writable bool, readers *audience) (*place, error) {
 	p := &place{site: s, readers: readers}
 	if writable || readers == nil {
-		p.readers = &sharedBox{policy: r.policy(s, false)}
+		p.readers = &audience{sharedBox{policy: r.policy(s, false)}, sharedView{policy: s.filePolicy(false)}}
 	}
 	p.ws.Path = s.path()
 	if writable && s.layers != nil {
@@ -92,11 +98,9 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		p.ws.FS, p.ws.Exec = box, box
 		return p, nil
 	}
-	files, err := openFiles(ctx, s, writable)
-	if err != nil {
+	if err := p.openFiles(ctx, writable); err != nil {
 		return nil, err
 	}
-	p.files, p.ws.FS = files, files
 	switch {
 	case r.o.NoSandbox && writable:
 		bare := &sandbox.Bare{Dir: filepath.Join(s.root, s.offset), Env: sandbox.Environment(r.o.Environ)}
@@ -108,7 +112,7 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 	case r.noBox != nil:
 		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
 	case !writable:
-		guest := p.readers.join(name, filepath.ToSlash(s.offset))
+		guest := p.readers.box.join(name, filepath.ToSlash(s.offset))
 		p.ws.Exec, p.exec = guest, guest
 	default:
 		box := &lazyBox{policy: r.policy(s, true), dir: filepath.ToSlash(s.offset)}
@@ -117,14 +121,31 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 	return p, nil
 }
 
-// openFiles opens the files of a site.
-func openFiles(ctx context.Context, s site, writable bool) (*sandbox.Files, error) {
-	if s.shown != nil {
-		return s.shown.part(ctx, s.offset, writable)
+// openFiles opens the files of the place. A box that shows layers has them; who only reads
+// shares a handle with the others.
+func (p *place) openFiles(ctx context.Context, writable bool) error {
+	var files interface {
+		tools.FS
+		io.Closer
 	}
-	return sandbox.OpenFiles(sandbox.Policy{
-		Workspace: filepath.Join(s.root, s.offset), View: s.path(), Writable: writable, Hidden: []string{".skein"},
-	})
+	var err error
+	switch {
+	case p.shown != nil:
+		files, err = p.shown.part(ctx, p.offset, writable)
+	case writable:
+		files, err = sandbox.OpenFiles(p.site.filePolicy(true))
+	default:
+		files, err = p.readers.files.join()
+	}
+	if err == nil {
+		p.files, p.ws.FS = files, files
+	}
+	return err
+}
+
+// filePolicy is what file tools may reach at this site.
+func (s site) filePolicy(writable bool) sandbox.Policy {
+	return sandbox.Policy{Workspace: filepath.Join(s.root, s.offset), View: s.path(), Writable: writable, Hidden: []string{".skein"}}
 }
 
 // planted lists what commands made in the place that programs on the host obey: git

@@ -1,0 +1,49 @@
+package orchestrator
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"skein/sandbox"
+)
+
+// Readers share a handle: the first to leave takes it from nobody, the last one closes it, and
+// who comes later has one of its own.
+func TestSharedViewEndsWithItsLastReader(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/a.txt", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &sharedView{policy: sandbox.Policy{Workspace: dir}}
+	join := func() *view {
+		t.Helper()
+		v, err := s.join()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	leave := func(v *view) {
+		t.Helper()
+		if err := v.Close(); err != nil {
+			t.Fatalf("Close = %v", err)
+		}
+	}
+	one, two := join(), join()
+	leave(one)
+	leave(one) // which is not the other's
+	if _, err := two.Lstat("a.txt"); err != nil {
+		t.Errorf("Lstat after another reader left = %v", err)
+	}
+	leave(two)
+	if _, err := two.Lstat("a.txt"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Lstat after all have left = %v, want %v", err, fs.ErrClosed)
+	}
+	three := join()
+	defer leave(three)
+	if _, err := three.Lstat("a.txt"); err != nil {
+		t.Errorf("Lstat of who came later = %v", err)
+	}
+}
