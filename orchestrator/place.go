@@ -133,7 +133,7 @@ func (p *place) openFiles(ctx context.Context, writable bool) error {
 	case p.shown != nil:
 		files, err = p.shown.part(ctx, p.offset, writable)
 	case writable:
-		files, err = sandbox.OpenFiles(p.site.filePolicy(true))
+		files, err = sandbox.OpenFiles(p.filePolicy(true))
 	default:
 		files, err = p.readers.files.join()
 	}
