@@ -17,6 +17,7 @@ type Brief struct {
 // Place is where a child works.
 type Place struct {
 	Live        bool     // in the parent's own tree, not in a copy
+	Frozen      bool     // in a copy whose changes are thrown away
 	Branch      string   // git branch of the parent, "" when there is none
 	Snapshot    string   // commit that a copy starts from, "" when Live
 	Uncommitted int      // files with uncommitted work that the copy holds
@@ -50,7 +51,7 @@ func (b Brief) Text(d *Delegation) string {
 			s.WriteString(" You may change files; your changes are merged by the parent.")
 		}
 	} else {
-		s.WriteString(" You may read only: edits are refused, and commands cannot write the workspace.")
+		s.WriteString(" You may read only: edits are refused, and " + b.Place.writes() + ".")
 	}
 	switch {
 	case d.Tools == nil:
@@ -93,8 +94,10 @@ func (p Place) write(s *strings.Builder) {
 	if p.Alias != "" {
 		fmt.Fprintf(s, "- your workspace is %s. File tools take paths below %s to mean your copy; in commands use your own path, never that one\n", p.Path, p.Alias)
 	}
-	// Not only where copies are made of layers: what a child reads does not depend on that.
-	s.WriteString("- rename folders with mv: git mv and rename(2) can fail for a folder of a copy\n")
+	if !p.Frozen {
+		// Not only where copies are made of layers: what a child reads does not depend on that.
+		s.WriteString("- rename folders with mv: git mv and rename(2) can fail for a folder of a copy\n")
+	}
 	s.WriteString("- not there: files that git ignores\n")
 	const most = 20
 	for i, l := range p.Left {
@@ -153,6 +156,14 @@ func plain(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// writes is what becomes of what a reader's commands write.
+func (p Place) writes() string {
+	if !p.Frozen {
+		return "commands cannot write the workspace"
+	}
+	return "what commands write in your copy is thrown away with it"
 }
 
 func count(n int, what string) string {

@@ -176,6 +176,7 @@ func TestBrief(t *testing.T) {
 	for name, text := range map[string]string{
 		"brief-writer.golden":   Brief{Mode: TaskOnly, Place: copied}.Text(all[0]),
 		"brief-reader.golden":   Brief{Mode: Full, MayDelegate: true, Place: Place{Live: true, Branch: "main"}}.Text(all[1]),
+		"brief-frozen.golden":   Brief{Mode: TaskOnly, Place: Place{Frozen: true, Branch: "main", Snapshot: "0123456789abcdef0123", Uncommitted: 1}}.Text(all[1]),
 		"brief-in-place.golden": Brief{Mode: NoTools, Place: Place{Live: true}}.Text(all[0]),
 		"brief-role.golden":     Brief{Mode: TaskOnly, Place: copied}.Text(given(t, `{"task":"look","role":"reviewer","output_schema": {"type" : "object"}}`)),
 		"brief-paths.golden":    Brief{Mode: TaskOnly, Place: copied}.Text(given(t, `{"task":"change","access":"write","paths":["storage/","a\nb"]}`)),

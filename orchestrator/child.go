@@ -31,6 +31,7 @@ type child struct {
 	d      *delegate.Delegation
 	form   *agent.Form    // of its answer; nil leaves it free
 	copy   *worktree.Copy // nil for readers and in place
+	frozen *worktree.Copy // of a reader that has one
 	change worktree.Change
 	unread error // why the change could not be collected
 	out    agent.Outcome
@@ -145,6 +146,7 @@ func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(cont
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	b.run.contain(after, c, c.collect)
+	c.thaw(after, b.run)
 	c.elapsed = b.run.since(c.started)
 	return func(ctx context.Context) (delegate.Report, error) { return b.finish(ctx, c) }, nil
 }
@@ -234,30 +236,30 @@ func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
 func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delegate.Place, error) {
 	where := delegate.Place{Live: true}
 	s, writes := b.place.site, c.d.Access == delegate.Writing
-	if writes && b.place.tree != nil {
-		snap, err := b.snapshot(ctx)
+	copied := b.place.tree != nil && (writes || b.run.o.Readers == Frozen)
+	if copied {
+		cp, snap, err := b.copyFor(ctx, c)
 		if err != nil {
 			return where, err
 		}
-		err = b.place.onTree(ctx, func(*worktree.Tree) (err error) { // of which more than the snapshot comes along
-			c.copy, err = b.run.repo.Copy(ctx, snap, c.name)
-			return err
-		})
-		if err != nil {
-			return where, err
+		if c.copy = cp; !writes {
+			c.copy = nil
+			if err := c.freeze(cp); err != nil {
+				return where, err
+			}
 		}
-		s = copySite(c.copy, b.place.ws.Path)
+		s = copySite(cp, b.place.ws.Path)
 		if b.run.o.NoSandbox {
 			s.view = s.root // nothing can show the copy at its parent's path
 		}
-		b.run.journal.Append(c.name, &journal.Copied{Backend: c.copy.Backend, Why: c.copy.Why, Path: c.copy.Root})
-		where = delegate.Place{Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], c.copy.Without...))}
+		where = delegate.Place{Frozen: !writes, Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], cp.Without...))}
 	}
-	p, err := b.run.open(ctx, s, c.name, writes, b.place.readers)
+	// A frozen copy may be written by commands; edits are the gate's to refuse.
+	p, err := b.run.open(ctx, s, c.name, writes || copied, b.place.readers)
 	if err != nil {
 		return where, err
 	}
-	if c.copy != nil && p.ws.Path != b.place.ws.Path {
+	if copied && p.ws.Path != b.place.ws.Path {
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias
 	}
@@ -279,7 +281,7 @@ func (c *child) collect(ctx context.Context) error {
 	if err := c.place.Close(); err != nil {
 		c.detail = err.Error()
 	}
-	if c.copy == nil {
+	if c.copy == nil && c.frozen == nil {
 		c.run.warn(c.place.planted())
 	} else {
 		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))

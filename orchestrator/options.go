@@ -31,6 +31,7 @@ type Options struct {
 
 	Verify     string     // command that must succeed before an agent that may write may finish; "" for none
 	OnConflict OnConflict // what becomes of changes after one that does not merge [report]
+	Readers    Readers    // what readers work in [live]
 
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]
@@ -94,6 +95,7 @@ func (o Options) withDefaults() Options {
 	defaults(&o.MaxTokens, 8192)
 	defaults(&o.Mode, delegate.TaskOnly)
 	defaults(&o.Access, gate.Confirm)
+	defaults(&o.Readers, Live)
 	defaults(&o.OnConflict, Report)
 	defaults(&o.Jobs, 8)
 	defaults(&o.MaxDepth, 1)

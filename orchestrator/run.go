@@ -151,6 +151,9 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(noRepo, worktree.ErrUnavailable):
+		if r.delegates() && r.o.Readers == Frozen {
+			r.notice(noRepo.Error()+": readers work in the live tree", "put the folder under git (2.38 or newer) to give them a snapshot")
+		}
 		if r.delegates() {
 			r.notice(noRepo.Error()+": writers work one after another in place", "readers still run at the same time; put the folder under git (2.38 or newer) for isolated writers")
 		}
@@ -170,6 +173,9 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 		if ignored { // copies would be empty, and what is made in them not taken
 			r.repo = nil
+			if r.delegates() && r.o.Readers == Frozen {
+				r.notice("git ignores this folder: readers work in the live tree", "work in a folder that git does not ignore to give them a snapshot")
+			}
 			if r.delegates() {
 				r.notice("git ignores this folder: writers work one after another in place", "readers still run at the same time; work in a folder that git does not ignore for isolated writers")
 			}

@@ -50,7 +50,7 @@ type Copy struct {
 
 	left     []Left // of the last Collect
 	leftAt   string // where Remove put them
-	unwanted bool   // Remove was called: what is there is not to be kept
+	unwanted bool   // what is there is not to be kept
 	doubt    error  // why it is not known whether the copy is whole
 }
 
@@ -213,8 +213,7 @@ func (c *Copy) Remove(context.Context) (left string, err error) {
 		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
 	}
 	// Without the mark nobody takes a copy that is half deleted for one with deletions.
-	c.unwanted = true
-	if err := os.Remove(filepath.Join(c.folder, copyMark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.Disown(); err != nil {
 		return c.leftAt, fmt.Errorf("remove copy %s: %w", c.Name, err)
 	}
 	if err := removeAll(c.folder); err != nil {
@@ -225,6 +224,16 @@ func (c *Copy) Remove(context.Context) (left string, err error) {
 	defer c.repo.mu.Unlock()
 	delete(c.repo.copies, c.Name)
 	return c.leftAt, nil
+}
+
+// Disown says that nothing in the copy is wanted, whatever becomes of it: a run that finds it
+// later removes it and keeps nothing.
+func (c *Copy) Disown() error {
+	c.unwanted = true
+	if err := os.Remove(filepath.Join(c.folder, copyMark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // leave gives the layer of a copy back, once.

@@ -457,3 +457,30 @@ func TestHalfRemovedCopyIsNotKept(t *testing.T) {
 		t.Errorf("Recover left %s", folder)
 	}
 }
+
+// Nothing of a copy that was disowned is kept: not by its run, and where that was killed not by
+// the next, which finds no mark.
+func TestDisownedCopiesAreNotKept(t *testing.T) {
+	ordinary(t)
+	l := newLab(t)
+	l.write(l.root, "a", "a\n")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	disowned, owned := l.copy(r, s, "0.1"), l.copy(r, s, "0.2")
+	for _, c := range []*worktree.Copy{disowned, owned} {
+		l.write(c.Root, "a", "changed\n")
+	}
+	l.check(disowned.Disown())
+	for c, marked := range map[*worktree.Copy]bool{disowned: false, owned: true} {
+		if _, err := os.Lstat(filepath.Join(folder(c), "base")); (err == nil) != marked {
+			t.Errorf("copy %s: the mark is there: %v, want it there: %v", c.Name, err, marked)
+		}
+	}
+	if kept := l.closeKeeping(r); len(kept) != 1 || kept[0].Name != "0.2" {
+		t.Errorf("Close = %+v, want 0.2 kept alone", kept)
+	}
+	if left, _ := filepath.Glob(l.cache + "/copies/*"); len(left) > 0 {
+		t.Errorf("copies left = %v, want none", left)
+	}
+}

@@ -36,6 +36,7 @@ type runOptions struct {
 	conflict string
 	verify   string
 	copies   string
+	readers  string
 	tools    string
 	json     bool
 	verbose  bool
@@ -102,6 +103,7 @@ func newRun() *cobra.Command {
 		f.BoolVar(&o.verbose, "verbose", false, "show what models say and tools return")
 	})
 	rare(c, "subagents", "How subagents work", func(f *pflag.FlagSet) {
+		choiceVar(f, &o.readers, "readers", string(orchestrator.Live), "snapshot: each works in a frozen copy of the tree", string(orchestrator.Live), string(orchestrator.Frozen))
 		choiceVar(f, &o.copies, "worktree-backend", worktree.Auto, "how writers' copies are made", worktree.Auto, worktree.Overlay, worktree.Fresh)
 	})
 	rare(c, "subagents", "What becomes of changes", func(f *pflag.FlagSet) {
@@ -242,7 +244,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		return orchestrator.Options{}, err
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies,
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
