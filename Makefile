@@ -16,9 +16,9 @@ demo:
 test:
 	$(GO) test $(RACE) -shuffle=on -timeout 18m ./...
 
-# The suites that try a sample in `test` try all: every kill, hundreds of histories.
+# The suites that try a sample in `test` try all: every kill, hundreds of histories, of trees.
 test-long:
-	SKEIN_LONG=1 $(GO) test -timeout 2h -shuffle=on ./worktree
+	SKEIN_LONG=1 $(GO) test -timeout 2h -shuffle=on ./worktree ./orchestrator
 
 deps:
 	@.ci/deps

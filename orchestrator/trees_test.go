@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,6 +114,39 @@ func TestRandomTreesOfWriters(t *testing.T) {
 			first := liveThrough(t, t, s, repo)
 			if second := liveThrough(t, t, s, repo); !s.disturbed() && first != second {
 				t.Errorf("the same replies gave other bytes: %s", difference(first, second))
+			}
+		})
+	}
+}
+
+// The same with real time, copies and boxes: seconds become hundredths.
+func TestRandomTreesForReal(t *testing.T) {
+	needBox(t)
+	some := 2
+	if os.Getenv("SKEIN_LONG") != "" {
+		some = 50
+	}
+	for seed := range some {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := seasons(8, mostlyWriting).Example(seed)
+			f := plant(s.root)
+			for _, g := range f.groves {
+				g.thinks /= 100
+				g.turns = append(g.turns, reply{{tool: "bash", args: `{"command":"cat a.txt"}`}})
+			}
+			ctx := t.Context()
+			if s.cancelAt > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, s.cancelAt/20)
+				defer cancel()
+			}
+			r := newRig(t, "- say: nobody asks").repo(map[string]string{"a.txt": "a\n"})
+			r.runContext(ctx, func(o *orchestrator.Options) {
+				o.Client, o.Jobs, o.MaxDepth, o.Budget, o.ChildTime = f, s.slots, 3, s.budget, 3*time.Second
+			})
+			checkSeason(t, r, f, s)
+			if left, _ := filepath.Glob(r.cache + "/copies/*/*"); len(left) > 0 {
+				t.Errorf("copies are left: %v", left)
 			}
 		})
 	}
