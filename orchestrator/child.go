@@ -281,9 +281,11 @@ func (c *child) collect(ctx context.Context) error {
 	if err := c.place.Close(); err != nil {
 		c.detail = err.Error()
 	}
-	if c.copy == nil && c.frozen == nil {
+	switch {
+	case c.frozen != nil: // nothing of it is taken
+	case c.copy == nil:
 		c.run.warn(c.place.planted())
-	} else {
+	default:
 		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))
 	}
 	return nil

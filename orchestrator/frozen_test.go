@@ -73,7 +73,7 @@ func TestReadersOfASnapshot(t *testing.T) {
 				t.Error("what a reader's command wrote is in the tree")
 			}
 			s := r.settled()
-			if len(s) != 1 || s[0].Change != "" || s[0].Ref != "" || strings.Contains(r.git("log", "--all", "--format=%s"), "mine") {
+			if len(s) != 1 || !strings.Contains(s[0].Report, "· completed ·") || s[0].Change != "" || s[0].Ref != "" || strings.Contains(r.git("log", "--all", "--format=%s"), "mine") {
 				t.Errorf("settled %+v, want nothing of a change", s)
 			}
 			if left, err := filepath.Glob(filepath.Join(r.cache, "copies", "*")); err != nil || len(left) > 0 {
