@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"skein/agent/journal"
 	"skein/agent/model"
@@ -32,7 +33,8 @@ const (
 	Failed      Stop = "failed" // the harness failed
 )
 
-// ErrTimeout is the cause of a context that ended because the agent's time was up.
+// ErrTimeout is the cause of a context that ended because the agent's time was up. A cause that
+// wraps it says which time in its own words.
 var ErrTimeout = errors.New("time limit reached")
 
 // An End is the cause of a context that ended so that its agent ends in this way.
@@ -50,7 +52,7 @@ func Ended(ctx context.Context) (Stop, string) {
 		return end.Stop, end.Cause
 	}
 	if errors.Is(cause, ErrTimeout) {
-		return Timeout, ErrTimeout.Error()
+		return Timeout, cause.Error()
 	}
 	return Cancelled, "cancelled"
 }
@@ -59,28 +61,27 @@ func Ended(ctx context.Context) (Stop, string) {
 // calls, one for each, whatever ran first. An error means that the harness itself failed.
 type Batch func(ctx context.Context, calls []model.ToolCall) ([]tools.Result, error)
 
-// A Budget is shared by all agents of a run.
-type Budget interface {
-	// Reserve asks for a model call that will read about so many tokens. If it is granted,
-	// done must be called with the usage once the call has ended.
-	Reserve(tokens int64) (done func(model.Usage), ok bool)
-
-	// Spend counts what a failed attempt of a call cost.
-	Spend(model.Usage)
-}
-
 // Options is what one agent works with.
 type Options struct {
-	Ordinal   string
-	Client    model.Client
-	Tools     json.RawMessage // as encoded by Client; nil offers none
-	Batch     Batch
-	Budget    Budget // nil: no limit
-	MaxTurns  int    // replies
-	MaxTokens int    // of one reply
-	Largest   int    // tokens that the model can write at most, 0 if that is not known
-	Check     Check  // before it may finish; nil asks for none
-	Form      *Form  // of the final answer; nil leaves it free
+	Ordinal string
+	Client  model.Client
+	Tools   json.RawMessage // as encoded by Client; nil offers none
+	Batch   Batch
+	Budget  Budget // nil: no limit
+
+	// Near says, in words for the model, of which limits besides MaxTurns four fifths are used
+	// that it did not name before; nil: of none.
+	Near func() []string
+
+	// Work gives the context of the agent's work, from the one given to Run. It may end with
+	// [ErrTimeout] before that one: the closing turn has the time between. nil: the same.
+	Work func(context.Context) (context.Context, context.CancelFunc)
+
+	MaxTurns  int   // replies
+	MaxTokens int   // of one reply
+	Largest   int   // tokens that the model can write at most, 0 if that is not known
+	Check     Check // before it may finish; nil asks for none
+	Form      *Form // of the final answer; nil leaves it free
 	Record    func(journal.Payload)
 }
 
@@ -89,7 +90,7 @@ type Outcome struct {
 	Stop  Stop
 	Cause string // in words, for every stop but completed
 	Err   error  // the model's error, for model-error
-	Text  string // the last text of the model
+	Text  string // the last text of the model; at a limit, the report of its closing turn
 	Turns int
 	Usage model.Usage // of all its calls
 	Peak  model.Count // tokens of the largest input of a call
@@ -101,7 +102,15 @@ type Outcome struct {
 // end, every tool call in t has its result.
 func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
 	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage(), Peak: model.Tokens(0), Last: model.Tokens(0)}, repeats: repeats{}}
-	err := a.run(ctx)
+	work, stop := ctx, context.CancelFunc(func() {})
+	if o.Work != nil {
+		work, stop = o.Work(ctx)
+	}
+	err := a.run(ctx, work)
+	stop()
+	if err == nil {
+		err = a.conclude(ctx)
+	}
 	if err != nil {
 		a.end(Failed, err.Error())
 	}
@@ -115,16 +124,22 @@ type loop struct {
 	out     Outcome
 	repeats repeats
 	failed  int   // checks that failed
+	turn    int   // of MaxTurns
+	warned  bool  // of MaxTurns
+	closing bool  // this is the closing turn
 	known   int64 // tokens of the conversation up to message number seen
 	seen    int
 }
 
-func (a *loop) run(ctx context.Context) error {
-	for range a.MaxTurns {
+// run works until there is an answer or a limit. The first reply has all the time that there is:
+// without it there is nothing to report.
+func (a *loop) run(ctx, work context.Context) error {
+	for a.turn = 1; a.turn <= a.MaxTurns; a.turn++ {
 		reply, ok := a.ask(ctx, model.Request{Tools: a.Tools, MaxTokens: a.MaxTokens})
 		if !ok {
 			return nil
 		}
+		ctx = work
 		if err := a.t.Append(reply.Message); err != nil {
 			return err
 		}
@@ -141,7 +156,7 @@ func (a *loop) run(ctx context.Context) error {
 			return err
 		}
 	}
-	a.end(MaxTurns, fmt.Sprintf("%d replies were not enough", a.MaxTurns))
+	a.end(MaxTurns, "stopped at its limit of "+turns(a.MaxTurns))
 	return nil
 }
 
@@ -188,9 +203,14 @@ func (a *loop) act(ctx context.Context, reply model.Reply) error {
 		case i == len(run):
 			r = tools.Fail(fmt.Sprintf("%s: not run: the reply was cut at %d tokens, in or behind this call. Call it again, with less in one call", c.Name, a.MaxTokens))
 		}
-		if note, stuck := a.repeats.see(c, r); stuck {
+		note, stuck := a.repeats.see(c, r)
+		if stuck {
 			a.end(Stuck, fmt.Sprintf("the same %s call failed %d times: %s", c.Name, stuckAfter, firstLine(r.Text)))
-		} else if note != "" {
+		}
+		if i == len(calls)-1 && !stuck {
+			note = strings.TrimSpace(note + "\n" + a.warning())
+		}
+		if note != "" {
 			r.Text, told = r.Text+"\n"+note, false
 		}
 		m := model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: r.Text, IsError: r.IsError}
@@ -245,9 +265,9 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	messages := a.t.Messages()
 	done := func(model.Usage) {}
 	if a.Budget != nil {
-		var ok bool
-		if done, ok = a.Budget.Reserve(a.estimate(messages)); !ok {
-			a.end(OverBudget, "the budget of the run is used up")
+		var err error
+		if done, err = a.Budget.Reserve(a.estimate(messages), a.closing); err != nil {
+			a.end(OverBudget, err.Error())
 			return model.Reply{}, false
 		}
 	}

@@ -75,7 +75,7 @@ func TestRunStops(t *testing.T) {
 		turns int
 	}{
 		{name: "answer", model: &replies{list: []model.Reply{call, say("done")}}, want: Completed, text: "done", turns: 2},
-		{name: "max turns", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.MaxTurns = 4 }, want: MaxTurns, text: "working", turns: 4},
+		{name: "max turns", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.MaxTurns = 4 }, want: MaxTurns, text: "working", turns: 5},
 		{name: "stuck", model: &replies{list: []model.Reply{call}}, batch: fails, want: Stuck, text: "working", turns: 5},
 		{name: "model error", model: &replies{err: &model.Error{Provider: "p", Status: 401, Message: "who"}}, want: ModelError},
 		{name: "allowance spent twice", model: &replies{list: []model.Reply{reply("", model.FinishLength)}}, want: OutputLimit, turns: 2},
@@ -86,12 +86,12 @@ func TestRunStops(t *testing.T) {
 		{name: "refusal", model: &replies{list: []model.Reply{{Message: say("I will not").Message, Finish: model.FinishOther}}}, want: Completed, text: "I will not", turns: 1},
 		{name: "nothing said", model: &replies{list: []model.Reply{call, say("")}}, want: ModelError, text: "working", turns: 2},
 		{name: "a spent reply is no turn", model: &replies{list: []model.Reply{reply("", model.FinishLength), say("done")}}, edit: func(o *Options) { o.MaxTurns = 1 }, want: Completed, text: "done", turns: 2},
-		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 3},
 		{name: "check fails once", model: &replies{list: []model.Reply{say("done"), call, say("now")}}, edit: func(o *Options) { o.Check = failing(1) }, want: Completed, text: "now", turns: 3},
 		{name: "check fails three times", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check = failing(3) }, want: Completed, text: "done", turns: 4},
 		{name: "check fails for good", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check = failing(4) }, want: Stuck, text: "done", turns: 4},
-		{name: "no turn is left to please the check", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check, o.MaxTurns = failing(4), 2 }, want: MaxTurns, text: "done", turns: 2},
+		{name: "no turn is left to please the check", model: &replies{list: []model.Reply{say("done")}}, edit: func(o *Options) { o.Check, o.MaxTurns = failing(4), 2 }, want: MaxTurns, text: "done", turns: 3},
 		{name: "a cut answer is not checked", model: &replies{list: []model.Reply{reply("half an", model.FinishLength)}}, edit: func(o *Options) { o.Check = failing(1) }, want: OutputLimit, text: "half an", turns: 1},
+		{name: "budget", model: &replies{list: []model.Reply{call}}, edit: func(o *Options) { o.Budget = &grants{3} }, want: OverBudget, text: "working", turns: 4},
 		{name: "cancelled", model: &replies{}, ctx: func() context.Context {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -144,9 +144,11 @@ type grants struct{ n int }
 
 func (g *grants) Spend(model.Usage) {}
 
-func (g *grants) Reserve(int64) (func(model.Usage), bool) {
-	g.n--
-	return func(model.Usage) {}, g.n >= 0
+func (g *grants) Reserve(_ int64, closing bool) (func(model.Usage), error) {
+	if g.n--; g.n < 0 && !closing {
+		return nil, errors.New("stopped at its limit of 3 calls")
+	}
+	return func(model.Usage) {}, nil
 }
 
 // paired fails unless every call has its result before anything else is said.

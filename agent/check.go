@@ -3,9 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-
-	"skein/agent/journal"
-	"skein/agent/model"
 )
 
 // A Check finds out whether an agent may finish. It returns what is still wrong, with a first
@@ -35,9 +32,5 @@ func (a *loop) check(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	text := fmt.Sprintf("You cannot finish yet: a check failed. Correct what it says, then answer again; this is message %d of %d about it.\n%s", a.failed, checkMessages, wrong)
-	if err := a.t.Append(model.Message{Role: model.User, Text: text}); err != nil {
-		return false, err
-	}
-	a.Record(&journal.Message{Message: a.last()})
-	return false, nil
+	return false, a.say(text)
 }

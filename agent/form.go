@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"skein/agent/journal"
 	"skein/agent/model"
 )
 
@@ -21,25 +20,17 @@ const formAttempts = 3
 // fillIn asks for the final answer in its form, in further requests without tools: the
 // provider holds the model to the schema where it can, and the answer is checked either way.
 func (a *loop) fillIn(ctx context.Context) error {
-	ask := "Give your final answer now as one JSON value, valid against this schema and with nothing around it: " + string(a.Form.Schema)
+	ask := "Give your final answer now as " + inForm(a.Form)
 	for range formAttempts {
-		m := model.Message{Role: model.User, Text: ask}
-		if err := a.t.Append(m); err != nil {
+		if err := a.say(ask); err != nil {
 			return err
 		}
-		a.Record(&journal.Message{Message: a.last()})
 		reply, ok := a.ask(ctx, model.Request{Tools: a.Tools, NoCalls: true, MaxTokens: a.MaxTokens, Schema: a.Form.Schema})
 		if !ok {
 			return nil
 		}
-		if err := a.t.Append(reply.Message); err != nil {
+		if err := a.heed(reply); err != nil {
 			return err
-		}
-		for _, c := range reply.Message.Calls {
-			if err := a.t.Append(model.Message{Role: model.ToolRole, CallID: c.ID, Name: c.Name, Text: "not run: only the final answer is wanted", IsError: true}); err != nil {
-				return err
-			}
-			a.Record(&journal.Message{Message: a.last()})
 		}
 		err := a.Form.Check(reply.Message.Text)
 		if err == nil {
@@ -52,6 +43,11 @@ func (a *loop) fillIn(ctx context.Context) error {
 	}
 	a.end(Stuck, "the final answer does not fit the schema: "+a.out.Cause)
 	return nil
+}
+
+// inForm says what an answer must be like.
+func inForm(f *Form) string {
+	return "one JSON value, valid against this schema and with nothing around it: " + string(f.Schema)
 }
 
 // last is the message that was appended last.

@@ -139,7 +139,7 @@ func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(cont
 	defer b.run.control.over(c.name)
 	ctx, c.cancel = b.run.control.start(ctx, c.name)
 	defer c.cancel(nil)
-	ctx, clock, stop := startClock(ctx, b.run.o.ChildTime)
+	ctx, clock, stop := startClock(ctx, own, b.run.o.ChildTime)
 	defer stop()
 	c.started = b.run.o.Now()
 	b.run.contain(ctx, c, func(ctx context.Context) error { return b.live(ctx, c, clock) })

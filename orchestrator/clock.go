@@ -2,38 +2,121 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"skein/agent"
 )
 
-// A clock ends a context when an agent's time is used up. It stands still while the agent
+// A clock ends contexts when an agent's time is used up: that of its work a little before that
+// of the agent, which has the time between for its closing turn. It stands still while the agent
 // waits for a person or for children of its own: that time is not the agent's.
 type clock struct {
+	up timeUp
+
 	mu      sync.Mutex
-	left    time.Duration
-	since   time.Time // when it last began to run
-	waiting int       // for how many things the agent waits
+	left    time.Duration // until the next end
+	since   time.Time     // when it last began to run
+	waiting int           // for how many things the agent waits
 	timer   *time.Timer
+	working bool // the work has not ended
+	work    context.CancelCauseFunc
+	end     context.CancelCauseFunc
 }
 
-// startClock returns a context that ends with [agent.ErrTimeout] after d of the agent's own
-// time. Stop must be called.
-func startClock(ctx context.Context, d time.Duration) (_ context.Context, c *clock, stop func()) {
+// closingTime is what a closing turn gets at most; it is a tenth of shorter limits.
+const closingTime = 30 * time.Second
+
+// closing is the part of d that the closing turn has.
+func closing(d time.Duration) time.Duration { return min(d/10, closingTime) }
+
+// timeUp is the cause of a context whose time is used up.
+type timeUp struct {
+	whose string // own or runs
+	limit time.Duration
+}
+
+func (e *timeUp) Error() string { return fmt.Sprintf("stopped at %s limit of %v", e.whose, e.limit) }
+
+// Unwrap makes it an [agent.ErrTimeout].
+func (e *timeUp) Unwrap() error { return agent.ErrTimeout }
+
+// startClock returns a context that ends with an [agent.ErrTimeout] after d of an agent's own
+// time, or of the run's, which never stands still. Stop must be called.
+func startClock(ctx context.Context, whose string, d time.Duration) (_ context.Context, c *clock, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c = &clock{left: d, since: time.Now()}
-	c.timer = time.AfterFunc(d, func() { cancel(agent.ErrTimeout) })
+	c = &clock{up: timeUp{whose, d}, left: d - closing(d), since: time.Now(), working: true, end: cancel}
+	c.mu.Lock() // it may ring before the timer is known
+	c.timer = time.AfterFunc(c.left, c.ring)
+	c.mu.Unlock()
 	return ctx, c, func() {
 		c.timer.Stop()
 		cancel(nil)
 	}
 }
 
+// workTime gives the context of the agent's work, from that of the agent. A nil clock has no
+// time to end.
+func (c *clock) workTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.work = cancel; !c.working {
+			cancel(&c.up)
+		}
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// ring ends the work, then the agent.
+func (c *clock) ring() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.working {
+		c.left = 0
+		c.end(&c.up)
+		return
+	}
+	if c.working = false; c.work != nil {
+		c.work(&c.up)
+	}
+	c.left = closing(c.up.limit)
+	if c.waiting == 0 {
+		c.since = time.Now()
+		c.timer.Reset(c.left)
+	}
+}
+
+// near tells that four fifths of the time are used.
+func (c *clock) near() []use {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.left
+	if c.waiting == 0 {
+		left -= time.Since(c.since)
+	}
+	if c.working {
+		left += closing(c.up.limit)
+	}
+	if float64(left) > (1-warnedAt)*float64(c.up.limit) {
+		return nil
+	}
+	whose := "your"
+	if c.up.whose == runs {
+		whose = runs
+	}
+	return []use{{mostOf, fmt.Sprintf("%s time of %v", whose, c.up.limit)}}
+}
+
 // wait stops the clock until the function it returns is called. A nil clock has no time to
 // stop.
 func (c *clock) wait() (over func()) {
-	if c == nil {
+	if c == nil || c.up.whose == runs {
 		return func() {}
 	}
 	c.mu.Lock()

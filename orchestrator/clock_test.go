@@ -13,8 +13,10 @@ import (
 func TestClockStandsStillWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		ctx, c, stop := startClock(t.Context(), 10*time.Second)
+		ctx, c, stop := startClock(t.Context(), own, 10*time.Second)
 		defer stop()
+		work, done := c.workTime(ctx)
+		defer done()
 		time.Sleep(4 * time.Second)
 		over := c.wait()
 		time.Sleep(time.Hour)
@@ -22,29 +24,79 @@ func TestClockStandsStillWhileWaiting(t *testing.T) {
 		time.Sleep(time.Hour)
 		inner()
 		time.Sleep(time.Hour)
-		if ctx.Err() != nil {
+		if work.Err() != nil {
 			t.Fatal("time was up while waiting")
 		}
 		over()
+		<-work.Done()
+		if got, want := time.Since(began), 3*time.Hour+9*time.Second; got != want || ctx.Err() != nil {
+			t.Errorf("the work ended after %v, want %v, and all: %v", got, want, ctx.Err())
+		}
+		over = c.wait()
+		time.Sleep(time.Hour)
+		over()
 		<-ctx.Done()
-		if got, want := time.Since(began), 3*time.Hour+10*time.Second; got != want {
+		if got, want := time.Since(began), 4*time.Hour+10*time.Second; got != want {
 			t.Errorf("time was up after %v, want %v", got, want)
 		}
-		if !errors.Is(context.Cause(ctx), agent.ErrTimeout) {
-			t.Errorf("cause = %v", context.Cause(ctx))
+		for _, ctx := range []context.Context{work, ctx} {
+			if err := context.Cause(ctx); !errors.Is(err, agent.ErrTimeout) || err.Error() != "stopped at its limit of 10s" {
+				t.Errorf("cause = %v", err)
+			}
 		}
 	})
 }
 
 func TestClockThatRanOutStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, c, stop := startClock(t.Context(), time.Second)
+		ctx, c, stop := startClock(t.Context(), own, time.Second)
 		defer stop()
 		time.Sleep(2 * time.Second)
 		c.wait()()
 		if ctx.Err() == nil {
 			t.Error("time is not up")
 		}
-		(*clock)(nil).wait()()
+		work, done := c.workTime(context.Background())
+		defer done()
+		if work.Err() == nil {
+			t.Error("work begins after its time")
+		}
+	})
+}
+
+// No clock is one without an end, and the run's never stands still.
+func TestClocksThatDoNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var none *clock
+		none.wait()()
+		ctx, done := none.workTime(t.Context())
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil || none.near() != nil {
+			t.Error("a clock that is none ended the work, or is near its end")
+		}
+		done()
+
+		ctx, c, stop := startClock(t.Context(), runs, 10*time.Minute)
+		defer stop()
+		defer c.wait()()
+		time.Sleep(8*time.Minute - time.Second)
+		if got := c.near(); got != nil {
+			t.Errorf("near() = %v before four fifths", got)
+		}
+		time.Sleep(time.Second)
+		if got := c.near(); len(got) != 1 || got[0].limit != "the run's time of 10m0s" {
+			t.Errorf("near() = %v at four fifths", got)
+		}
+		work, done := c.workTime(ctx)
+		defer done()
+		time.Sleep(90 * time.Second) // 30 s before the end
+		<-work.Done()
+		if ctx.Err() != nil {
+			t.Error("no time is left for the closing turn")
+		}
+		time.Sleep(31 * time.Second)
+		if ctx.Err() == nil {
+			t.Error("the run's clock stood still")
+		}
 	})
 }

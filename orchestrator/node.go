@@ -24,9 +24,11 @@ type node struct {
 	tools   map[string]tools.Tool
 	talk    *model.Transcript
 	engine  *engine
-	clock   *clock      // of a child; nil for the parent
-	quit    func(error) // ends a child for a cause; nil for the parent
-	title   string      // of a child's task
+	clock   *clock          // of a child, or of the run; nil for a parent without a limit
+	quit    func(error)     // ends a child for a cause; nil for the parent
+	title   string          // of a child's task
+	purse   *purse          // made when it begins to work
+	told    map[string]bool // of which limits it was warned
 
 	born     int // children so far: their ordinals count up
 	calls    int
@@ -39,7 +41,7 @@ type node struct {
 // newNode makes an agent that works in a place.
 func (r *run) newNode(ordinal string, depth int, p *place, policy gate.Policy) *node {
 	reads := &files.Record{}
-	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads), engine: r.engines[0]}
+	return &node{run: r, ordinal: ordinal, depth: depth, place: p, policy: policy, reads: reads, tools: r.kit(reads), engine: r.engines[0], told: map[string]bool{}}
 }
 
 // begin starts the conversation: messages that others hold already, then one of the harness's.
@@ -57,9 +59,11 @@ func (n *node) begin(front []model.Message, first ...model.Message) error {
 
 // work runs the agent to its end. Its ctx carries a slot.
 func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.Outcome, error) {
+	n.purse = n.openPurse()
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
-		Ordinal: n.ordinal, Client: n.engine.Client, Tools: n.engine.tools, Batch: n.batch, Budget: purse{&n.run.budget, n.engine.Price},
+		Ordinal: n.ordinal, Client: n.engine.Client, Tools: n.engine.tools, Batch: n.batch,
+		Budget: n.purse, Near: n.near, Work: n.clock.workTime,
 		MaxTurns: maxTurns, MaxTokens: n.engine.MaxTokens, Largest: n.engine.Largest,
 		Check: n.verify(), Form: form, Record: n.record,
 	}, n.talk)

@@ -40,6 +40,7 @@ type run struct {
 	budget  budget
 	control *Control
 	inbox   *inbox
+	clock   *clock // nil: no limit
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
@@ -53,7 +54,7 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
+	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{whose: runs, tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
 	if r.engines, err = o.engines(); err != nil {
 		return Outcome{}, err
 	}
@@ -70,9 +71,9 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	r.journal = journal.New(filepath.Join(r.dir, ".skein"), written)
 	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, agent.ErrTimeout)
-		defer cancel()
+		var stop func()
+		ctx, r.clock, stop = startClock(ctx, runs, o.Timeout)
+		defer stop()
 	}
 	r.journal.Append("0", &journal.RunStarted{
 		Instruction: instruction, Dir: r.dir, Model: o.ModelName, Delegate: string(o.Mode), Access: string(o.Access),
@@ -226,6 +227,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		return out, err
 	}
 	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access, Each: r.o.Each})
+	n.clock = r.clock
 	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {
 		env.Shell = "bash"
@@ -251,7 +253,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 // early is the outcome of a run whose context ended before its model was asked.
 func early(ctx context.Context) agent.Outcome {
 	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
-		return agent.Outcome{Stop: agent.Timeout, Cause: "time limit reached before it began"}
+		return agent.Outcome{Stop: agent.Timeout, Cause: context.Cause(ctx).Error() + " before it began"}
 	}
 	return agent.Outcome{Stop: agent.Cancelled, Cause: "cancelled before it began"}
 }

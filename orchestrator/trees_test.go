@@ -221,6 +221,22 @@ func byParent(settled []*journal.Settled) map[string][]*journal.Settled {
 	return m
 }
 
+// mostAlive is how many agents there were at once, with those that waited for their children:
+// each of them may have a closing turn.
+func mostAlive(r *rig) (most int) {
+	n := 0
+	for _, e := range r.events {
+		switch e.Kind {
+		case "agent-started":
+			n++
+		case "agent-ended":
+			n--
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // checkSeason looks at what a run left.
 func checkSeason(c faulter, r *rig, f *forest, s season) {
 	if !s.disturbed() && r.out.Stop != agent.Completed {
@@ -229,8 +245,9 @@ func checkSeason(c faulter, r *rig, f *forest, s season) {
 	if f.busy != 0 || f.peak > s.slots {
 		c.Errorf("%d exchanges are under way, %d were at most, want none and at most %d", f.busy, f.peak, s.slots)
 	}
-	if over := f.spent - s.budget - int64(s.slots)*f.largest; s.budget > 0 && over > 0 {
-		c.Errorf("%d tokens were spent of %d: %d more than a reply for each of %d agents", f.spent, s.budget, over, s.slots)
+	alive := mostAlive(r)
+	if over := f.spent - s.budget - int64(alive)*f.largest; s.budget > 0 && over > 0 {
+		c.Errorf("%d tokens were spent of %d: %d more than a reply for each of %d agents", f.spent, s.budget, over, alive)
 	}
 	settled, _, _ := of[journal.Settled](r)
 	queued, children, _ := of[journal.AgentQueued](r)

@@ -24,12 +24,25 @@ func (m *connected) maxTokens(asked int, verbose bool, say func(string)) int {
 	return min(asked, m.row.Output)
 }
 
+// A dollarLimit is what a flag sets in dollars; 0 is none.
+type dollarLimit struct {
+	flag string
+	usd  float64
+}
+
+// dollars lists the limits of a run that are in dollars.
+func (o runOptions) dollars() []dollarLimit {
+	return []dollarLimit{{"--budget-usd", o.budgetUSD}, {"--child-budget-usd", o.childUSD}}
+}
+
 // price returns what the model costs, nil where that is not known. A limit in dollars needs it.
-func (m *connected) price(limit float64) (*model.Price, error) {
-	if limit > 0 && m.row.Price == nil {
-		return nil, &usageError{
-			command: "run", text: fmt.Sprintf("--budget-usd: the prices of %s are not known", m.choice.Model),
-			hint: fmt.Sprintf("add to %s, in dollars for a million tokens: models: {%q: {prices: {input: 1.0, cache_read: 0.1, output: 2.0}}}", m.config.Path, m.choice.Model),
+func (m *connected) price(limits []dollarLimit) (*model.Price, error) {
+	for _, limit := range limits {
+		if limit.usd > 0 && m.row.Price == nil {
+			return nil, &usageError{
+				command: "run", text: fmt.Sprintf("%s: the prices of %s are not known", limit.flag, m.choice.Model),
+				hint: fmt.Sprintf("add to %s, in dollars for a million tokens: models: {%q: {prices: {input: 1.0, cache_read: 0.1, output: 2.0}}}", m.config.Path, m.choice.Model),
+			}
 		}
 	}
 	return m.row.Price, nil

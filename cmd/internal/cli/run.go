@@ -45,6 +45,8 @@ type runOptions struct {
 	maxTurns, maxTokens, childTurn int
 	budget                         int64
 	budgetUSD                      float64
+	childBudget                    int64
+	childUSD                       float64
 	schema                         string
 	timeout, childTimeout          time.Duration
 
@@ -118,6 +120,8 @@ func newRun() *cobra.Command {
 		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
 		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
 		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
+		f.Int64Var(&o.childBudget, "child-budget-tokens", 0, "tokens of each subagent, out of the run's; 0 is no limit")
+		f.Float64Var(&o.childUSD, "child-budget-usd", 0, "`DOLLARS` of each subagent; needs the model's prices; 0 is no limit")
 	})
 	return c
 }
@@ -148,7 +152,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.link.Close()) }()
-	if options.Price, err = m.price(o.budgetUSD); err != nil {
+	if options.Price, err = m.price(o.dollars()); err != nil {
 		return err
 	}
 	options.Client, options.ModelName, options.Params, options.Mask, options.Date = m.link, m.choice.Model, m.params, m.mask, m.date
@@ -218,6 +222,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		{"max-turns", int64(o.maxTurns), 1},
 		{"max-tokens", int64(o.maxTokens), 1},
 		{"budget-tokens", o.budget, 0},
+		{"child-budget-tokens", o.childBudget, 0},
 		{"timeout", int64(o.timeout), 0},
 		{"ask-timeout", int64(o.askTimeout), 1},
 	} {
@@ -228,8 +233,10 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	if o.confirmEach && o.access != string(gate.Confirm) {
 		return orchestrator.Options{}, &usageError{command: "run", text: "--confirm-each asks nothing at --access " + o.access, hint: "leave one of them away"}
 	}
-	if !(o.budgetUSD >= 0) || math.IsInf(o.budgetUSD, 0) {
-		return orchestrator.Options{}, &usageError{command: "run", text: "--budget-usd is no amount of dollars", hint: "see skein run --help"}
+	for _, limit := range o.dollars() {
+		if !(limit.usd >= 0) || math.IsInf(limit.usd, 0) {
+			return orchestrator.Options{}, &usageError{command: "run", text: limit.flag + " is no amount of dollars", hint: "see skein run --help"}
+		}
 	}
 	answer, err := form(o.schema)
 	if err != nil {
@@ -245,6 +252,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	}
 	options := orchestrator.Options{
 		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
+		ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,

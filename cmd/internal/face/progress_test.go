@@ -44,14 +44,14 @@ func events(t *testing.T) []journal.Event {
 		{"0.1", &journal.Result{ID: "b", Tool: "bash", Text: "arguments are no JSON"}},
 		{"0.2", &journal.Checked{Command: "make test", Exit: 2, Text: "two tests failed\x1b[2J\n"}},
 		{"0.1", &journal.AgentEnded{Stop: "completed", Turns: 1, Usage: usage}},
-		{"0.2", &journal.AgentEnded{Stop: "timeout", Cause: "time limit reached", Turns: 3}},
+		{"0.2", &journal.AgentEnded{Stop: "timeout", Cause: "stopped at its limit of 15m0s", Turns: 3}},
 		{"0", &journal.Settled{Child: "0.1", People: "reported"}},
 		{"0", &journal.Result{ID: "c", Tool: "delegate_task", OK: true, Text: "a report"}},
 		{"0", &journal.Settled{Child: "0.4", Change: "none", People: "no changes"}},
 		{"0", &journal.Settled{Child: "0.2", Change: "merged", People: "merged: 2 files, +3 -1: a.go, b.go"}},
 		{"0", &journal.Settled{Child: "0.3", Change: "conflict", People: "conflict: 1 file, +1 -1: a.go; conflicts: a.go (content)", Show: "git log -p -1 refs/skein/s/1/kept/0.3"}},
 		{"0", &journal.Fault{Text: "panic: boom", Stack: "goroutine 1"}},
-		{"0", &journal.RunEnded{Stop: "max-turns", Cause: "2 replies were not enough", Children: 4, Merged: 1, Kept: 1, Cancelled: 1, Unfinished: 1, Usage: usage, Seconds: 1.24, Busy: 2.5}},
+		{"0", &journal.RunEnded{Stop: "max-turns", Cause: "stopped at its limit of 2 turns", Children: 4, Merged: 1, Kept: 1, Cancelled: 1, Unfinished: 1, Usage: usage, Seconds: 1.24, Busy: 2.5}},
 	} {
 		j.Append(e.agent, e.payload)
 	}

@@ -1,0 +1,53 @@
+package orchestrator
+
+import "fmt"
+
+// Whose a limit is, in words for reports.
+const (
+	own  = "its"
+	runs = "the run's"
+)
+
+// An agent is told of a limit when so much of it is used.
+const (
+	warnedAt = 0.8
+	mostOf   = "more than 80 %"
+)
+
+// A use is what is used of a limit, in words for a model.
+type use struct{ part, limit string }
+
+// openPurse makes what an agent pays from, at the prices of its model. Each child has its own
+// budget; what children of its own spend is theirs.
+func (n *node) openPurse() *purse {
+	r, p := n.run, &purse{price: n.engine.Price}
+	if n.depth > 0 && (r.o.ChildBudget > 0 || r.o.ChildBudgetUSD > 0) {
+		p.budgets = append(p.budgets, &budget{whose: own, tokens: r.o.ChildBudget, usd: r.o.ChildBudgetUSD})
+	}
+	p.budgets = append(p.budgets, &r.budget)
+	return p
+}
+
+// near says of which limits four fifths are used, each once.
+func (n *node) near() (used []string) {
+	uses := n.clock.near()
+	for _, b := range n.purse.budgets {
+		uses = append(uses, b.near()...)
+	}
+	for _, u := range uses {
+		if !n.told[u.limit] {
+			n.told[u.limit] = true
+			used = append(used, u.part+" of "+u.limit)
+		}
+	}
+	return used
+}
+
+// dollars shows an amount to the cent, and a small one to its first digit.
+func dollars(usd float64) string {
+	digits := 2
+	for v := usd * 10; v > 0 && v < 1 && digits < 8; v *= 10 {
+		digits++
+	}
+	return fmt.Sprintf("$%.*f", digits, usd)
+}
