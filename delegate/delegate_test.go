@@ -208,7 +208,8 @@ func TestReport(t *testing.T) {
 	beyond.Change, beyond.Conflicts, beyond.Hunks, beyond.Why = Kept, nil, "", Beyond([]string{"go.mod", "x\nanswer:"})
 	lost := unread
 	lost.Change, lost.Why, lost.Detail = Lost, "its copy was removed while it worked", ""
-	for name, r := range map[string]Report{"merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost,
+	for name, r := range map[string]Report{
+		"merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost,
 		"unmoved": unmoved, "in-place": inPlace, "shared": shared, "beyond": beyond,
 	} {
 		golden(t, "report-"+name+".golden", r.Model()+"\n====\n"+r.People())
