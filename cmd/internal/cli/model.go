@@ -69,7 +69,8 @@ type connected struct {
 	row     config.Row
 	mask    *mask.Mask
 	link    *provider.Connection
-	date    time.Time // of the recording that is played; zero for a run of today
+	asked   provider.Options // how models are asked, save the parameters
+	date    time.Time        // of the recording that is played; zero for a run of today
 }
 
 // connect finds the model and connects to it. What cannot work is a fault of usage.
@@ -105,6 +106,7 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	case asked.RetryFor == 0:
 		asked.RetryFor = -1
 	}
+	found.asked = asked
 	if asked.Params, err = o.parameters(c); err != nil {
 		return nil, err
 	}

@@ -157,6 +157,9 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	}
 	options.Client, options.ModelName, options.Params, options.Mask, options.Date = m.link, m.choice.Model, m.params, m.mask, m.date
 	options.MaxTokens = m.maxTokens(o.maxTokens, o.verbose, said.say)
+	children, closeChildren := m.children(c.Context(), o, said)
+	defer func() { err = errors.Join(err, closeChildren()) }()
+	options.ChildModels = children
 	if options.Asker != nil {
 		options.Asker = masked{options.Asker, m.mask}
 	}

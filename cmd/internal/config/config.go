@@ -26,6 +26,7 @@ model: vllm/our-model
 base_url: http://127.0.0.1:8000/v1   # of this model only
 retry_for: 10m
 stream: on
+child_models: [vllm/small-model]     # other models that subagents may be given
 models:
   vllm/our-model:
     window: 131072                   # tokens
@@ -47,6 +48,8 @@ type Config struct {
 	RetryFor time.Duration // 0: the file does not say; below 0: no retries
 	Stream   string        // on, off, or "" where the file does not say
 
+	ChildModels []string // provider/name, that subagents may be given
+
 	rows map[string]Row
 }
 
@@ -66,7 +69,7 @@ func (e *Error) Error() string {
 
 // Hint says what the file may hold.
 func (e *Error) Hint() string {
-	return "the keys are model, base_url, retry_for, stream and models; docs/reference.md shows an example"
+	return "the keys are model, base_url, retry_for, stream, child_models and models; docs/reference.md shows an example"
 }
 
 // Path is where the user's file is, whether there is one or not. Getenv is as [os.Getenv].
@@ -110,6 +113,7 @@ type file struct {
 	BaseURL  string `yaml:"base_url"`
 	RetryFor span   `yaml:"retry_for"`
 	Stream   onOff  `yaml:"stream"`
+	Children names  `yaml:"child_models"`
 	Models   table  `yaml:"models"`
 }
 
@@ -135,6 +139,7 @@ func (c *Config) parse(data []byte) error {
 		return c.fault(err)
 	}
 	c.Model, c.BaseURL, c.RetryFor, c.Stream, c.rows = f.Model, f.BaseURL, time.Duration(f.RetryFor), string(f.Stream), f.Models
+	c.ChildModels = f.Children
 	return nil
 }
 

@@ -28,6 +28,7 @@ model: vllm/some/model
 base_url: http://127.0.0.1:8000/v1
 retry_for: 90s
 stream: off
+child_models: [openai/other, vllm/x]
 models:
   vllm/some/model:
     window: 32768
@@ -42,7 +43,7 @@ models:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Model != "vllm/some/model" || c.BaseURL != "http://127.0.0.1:8000/v1" || c.RetryFor != 90*time.Second || c.Stream != "off" {
+	if c.Model != "vllm/some/model" || c.BaseURL != "http://127.0.0.1:8000/v1" || c.RetryFor != 90*time.Second || c.Stream != "off" || !slices.Equal(c.ChildModels, []string{"openai/other", "vllm/x"}) {
 		t.Errorf("Load = %+v", c)
 	}
 	for name, want := range map[string]Row{
@@ -67,7 +68,7 @@ models:
 func TestExampleIsRead(t *testing.T) {
 	c, err := load(t, Example)
 	row := c.Row(c.Model)
-	if err != nil || c.BaseURL == "" || c.RetryFor == 0 || c.Stream == "" || !row.Known || row.Date == "" || row.Price == nil || row.Price.CacheRead != 0.05 {
+	if err != nil || c.BaseURL == "" || c.RetryFor == 0 || c.Stream == "" || !row.Known || row.Date == "" || row.Price == nil || row.Price.CacheRead != 0.05 || len(c.ChildModels) == 0 {
 		t.Errorf("Load(Example) = %+v with %+v, %v, want everything in it", c, row, err)
 	}
 }
@@ -94,6 +95,10 @@ func TestFaultsHaveTheirLine(t *testing.T) {
 		{"model: [a, b]\n", 1, "string"},
 		{"model: a/b\nretry_for: soon\n", 2, `"soon" is no time`},
 		{"retry_for: -5s\n", 1, `"-5s" is no time`},
+		{"child_models: a/b\n", 1, "list of provider/name"},
+		{"child_models:\n- a/b\n- nameless\n", 3, `"nameless" is not like`},
+		{"child_models:\n- a/b\n- [c/d]\n", 3, "is not like"},
+		{"child_models: [a/b,\n a/b]\n", 2, "a/b is there twice"},
 		{"\nstream: perhaps\n", 2, `"perhaps" is neither on nor off`},
 		{"api_key: sk-1\n", 1, `unknown field "api_key"`},
 		{"models:\n  - a\n", 2, "table of rows"},

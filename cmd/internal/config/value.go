@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -87,5 +88,27 @@ func (d *day) UnmarshalYAML(node ast.Node) error {
 		return bad(node, "%q is no date such as 2026-10-04", text)
 	}
 	*d = day(text)
+	return nil
+}
+
+// names is a list of models, provider/name, each once.
+type names []string
+
+// UnmarshalYAML reads the names.
+func (n *names) UnmarshalYAML(node ast.Node) error {
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
+		return bad(node, "child_models is a list of provider/name")
+	}
+	for _, each := range list.Values {
+		name := each.GetToken().Value
+		switch {
+		case each.Type() != ast.StringType || !rowName.MatchString(name):
+			return bad(each, "%q is not like provider/name", name)
+		case slices.Contains(*n, name):
+			return bad(each, "%s is there twice", name)
+		}
+		*n = append(*n, name)
+	}
 	return nil
 }
