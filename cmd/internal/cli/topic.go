@@ -50,7 +50,18 @@ func newSubagents(run *cobra.Command) *cobra.Command {
 		Long: `A model hands parts of its work to subagents, several in one reply if they are independent. Readers search
 the folder at the same time; each writer works in a copy of its own, and the changes are merged in the order
 asked. What does not merge is kept: skein worktrees list. Ctrl-C ends the subagents and keeps what they did;
-the agent goes on with their reports. Twice ends the run, three times within 2 s leaves at once.`,
+the agent goes on with their reports. Twice ends the run, three times within 2 s leaves at once.
+
+A role is a file of the project, .agents/agents/NAME.md: what a kind of subagent is for, and what it may not
+do. Other models that subagents may be given are child_models of ~/.config/skein/config.yaml.
+
+  ---
+  description: finds faults and changes nothing
+  access: read                           # no writer has this role
+  tools: [read_file, grep, glob]         # others are refused
+  model: vllm/small-model                # if child_models has it
+  ---
+  Trust nothing that you did not see yourself.`,
 		Example: `  skein run --jobs 3 "find every caller of Store.Get; one subagent for each package"
   skein run --max-depth 2 --child-timeout 5m "port the three drivers to the new interface"
   skein run --single "fix the failing test"`,
