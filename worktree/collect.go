@@ -16,6 +16,8 @@ type Change struct {
 	Files        []FileStat
 	Left         []Left // files that were not taken: the change is not whole
 	Empty        bool   // the commit's files are those of the snapshot
+
+	changes []change // all of it, nothing taken for renamed; nil where git has to be asked
 }
 
 // A FileStat is one changed file.
@@ -66,62 +68,74 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	ch := Change{Name: c.Name, Base: c.Base.Commit, Commit: f.commit}
 	ch.Left = c.judge(f.left)
 	c.left = ch.Left
-	ch.Files, err = c.repo.stat(ctx, ch.Base, ch.Commit)
+	ch.Files, ch.changes, err = c.repo.statAll(ctx, ch.Base, ch.Commit)
 	ch.Empty = len(ch.Files) == 0
 	return ch, err
 }
 
 // stat lists the files in which two commits or trees differ, renames found.
 func (r *Repo) stat(ctx context.Context, from, to string) ([]FileStat, error) {
+	files, _, err := r.statAll(ctx, from, to)
+	return files, err
+}
+
+// statAll is stat, and the same for us, with renamed files as deleted and added ones.
+func (r *Repo) statAll(ctx context.Context, from, to string) ([]FileStat, []change, error) {
 	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-z", "-M", "--raw", "--numstat", from, to)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	files, err := parseStat(fields(out))
+	files, changes, err := parseStat(fields(out))
 	if err != nil {
-		return nil, fmt.Errorf("git diff-tree: %w", err)
+		return nil, nil, fmt.Errorf("git diff-tree: %w", err)
 	}
-	return files, nil
+	return files, changes, nil
 }
 
 var errShort = errors.New("answer ends early")
 
 // parseStat reads the records of --raw, then in the same order those of --numstat.
-func parseStat(in []string) ([]FileStat, error) {
-	var files []FileStat
+func parseStat(in []string) (files []FileStat, changes []change, err error) {
 	for len(in) > 0 && strings.HasPrefix(in[0], ":") {
-		if len(in) < 2 {
-			return nil, errShort
+		info := strings.Fields(in[0][1:])
+		if len(in) < 2 || len(info) != 5 {
+			return nil, nil, errShort
 		}
-		status := in[0][strings.LastIndexByte(in[0], ' ')+1:]
-		f := FileStat{Status: status[:1], Path: in[1]}
+		f := FileStat{Status: info[4][:1], Path: in[1]}
+		c := change{in[1], info[0], info[1], info[2], info[3]}
 		in = in[2:]
 		if f.Status == "R" || f.Status == "C" {
 			if len(in) == 0 {
-				return nil, errShort
+				return nil, nil, errShort
 			}
 			f.From, f.Path, in = f.Path, in[0], in[1:]
+			none := strings.Repeat("0", len(c.newID))
+			if f.Status == "R" {
+				changes = append(changes, change{f.From, c.old, absent, c.oldID, none})
+			}
+			c = change{f.Path, absent, c.new, none, c.newID}
 		}
+		changes = append(changes, c)
 		files = append(files, f)
 	}
 	for i := range files {
 		if len(in) == 0 {
-			return nil, errShort
+			return nil, nil, errShort
 		}
 		counts := strings.SplitN(in[0], "\t", 3)
 		in = in[1:]
 		if files[i].From != "" { // then both paths follow
 			if len(in) < 2 {
-				return nil, errShort
+				return nil, nil, errShort
 			}
 			in = in[2:]
 		}
 		if len(counts) < 3 {
-			return nil, errShort
+			return nil, nil, errShort
 		}
 		files[i].Added, files[i].Removed = lines(counts[0]), lines(counts[1])
 	}
-	return files, nil
+	return files, changes, nil
 }
 
 // lines is a count of --numstat, which has a dash for binary files.

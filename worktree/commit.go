@@ -24,14 +24,26 @@ func (r *Repo) commit(ctx context.Context, tree, message string, parents ...stri
 // commitTo is commit for some folder with objects. A commit is a few lines of our own: for
 // each that git need not write, a merge is a quarter faster, and none comes out of a box.
 func (r *Repo) commitTo(ctx context.Context, objects, tree, message string, parents ...string) (string, error) {
+	o, err := r.commitObject(ctx, tree, message, parents...)
+	if err != nil {
+		return "", err
+	}
+	if err := writeObject(objects, o); err != nil {
+		return "", fmt.Errorf("write commit: %w", err)
+	}
+	return o.id, nil
+}
+
+// commitObject is the commit, which is nowhere yet.
+func (r *Repo) commitObject(ctx context.Context, tree, message string, parents ...string) (object, error) {
 	date := "1000000000"
 	if len(parents) > 0 {
 		var err error
 		if date, err = r.date(ctx, parents[0]); err != nil {
-			return "", err
+			return object{}, err
 		}
 	}
-	var text strings.Builder
+	var text bytes.Buffer
 	fmt.Fprintf(&text, "tree %s\n", tree)
 	for _, p := range parents {
 		fmt.Fprintf(&text, "parent %s\n", p)
@@ -41,12 +53,9 @@ func (r *Repo) commitTo(ctx context.Context, objects, tree, message string, pare
 	}
 	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD") // git has neither
 	fmt.Fprintf(&text, "\n%s", message)
-	id, err := r.writeObject(objects, "commit", text.String())
-	if err != nil {
-		return "", fmt.Errorf("write commit: %w", err)
-	}
-	r.dates.Store(id, date)
-	return id, nil
+	o := r.object("commit", text.Bytes())
+	r.dates.Store(o.id, date)
+	return o, nil
 }
 
 // date is when a commit was made. Those of our own are known.
@@ -61,26 +70,45 @@ func (r *Repo) date(ctx context.Context, commit string) (string, error) {
 	return date, err
 }
 
-// writeObject writes an object into a folder of them, as git does.
-func (r *Repo) writeObject(objects, kind, text string) (string, error) {
-	whole := fmt.Appendf(nil, "%s %d\x00%s", kind, len(text), text)
-	id := ""
+// An object is one of git's that we made ourselves: a commit or a tree.
+type object struct {
+	kind, id string
+	data     []byte
+}
+
+// object names data as git does.
+func (r *Repo) object(kind string, data []byte) object {
+	o := object{kind: kind, data: data}
+	o.id = hex.EncodeToString(r.sum(o.whole()))
+	return o
+}
+
+// sum is what the repository calls bytes by.
+func (r *Repo) sum(data []byte) []byte {
 	if r.format == "sha256" {
-		sum := sha256.Sum256(whole)
-		id = hex.EncodeToString(sum[:])
-	} else {
-		sum := sha1.Sum(whole)
-		id = hex.EncodeToString(sum[:])
+		sum := sha256.Sum256(data)
+		return sum[:]
 	}
+	sum := sha1.Sum(data)
+	return sum[:]
+}
+
+// whole is the object with what git puts before it.
+func (o object) whole() []byte {
+	return append(fmt.Appendf(nil, "%s %d\x00", o.kind, len(o.data)), o.data...)
+}
+
+// writeObject writes an object into a folder of them, as git does.
+func writeObject(objects string, o object) error {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
-	_, err := z.Write(whole)
+	_, err := z.Write(o.whole())
 	if err = errors.Join(err, z.Close()); err != nil {
-		return "", err
+		return err
 	}
-	folder := filepath.Join(objects, id[:2])
+	folder := filepath.Join(objects, o.id[:2])
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", err
+		return err
 	}
-	return id, writeWhole(filepath.Join(folder, id[2:]), packed.Bytes())
+	return writeWhole(filepath.Join(folder, o.id[2:]), packed.Bytes())
 }

@@ -256,9 +256,15 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 // such as a diff at work: git writes it, or notes the time anew, when it is asked for.
 const looseTime = time.Hour
 
-// removeLoose removes objects that are in no pack, since repack has put those in use there.
+// removeLoose removes objects that are in no pack, since repack has put those in use there, and
+// what a crash left of packs.
 func (r *Repo) removeLoose() error {
-	folders, err := glob(r.objects(), "[0-9a-f][0-9a-f]")
+	halves, err := glob(filepath.Join(r.objects(), "pack"), "*-new-*")
+	for _, name := range halves {
+		err = errors.Join(err, os.Remove(name))
+	}
+	folders, failed := glob(r.objects(), "[0-9a-f][0-9a-f]")
+	err = errors.Join(err, failed)
 	for _, folder := range folders {
 		names, failed := os.ReadDir(folder)
 		err = errors.Join(err, failed)

@@ -337,6 +337,8 @@ func TestGCLeavesNewObjects(t *testing.T) {
 	}
 	past := time.Now().Add(-2 * time.Hour)
 	l.check(os.Chtimes(loose["old"], past, past))
+	half := store + "/objects/pack/pack-1.idx-new-2" // of a merge that was killed
+	l.write(filepath.Dir(half), filepath.Base(half), "")
 	l.multiplyPacks(store)
 	if got, err := r.GC(t.Context(), time.Hour); err != nil || got.Packs == 0 {
 		t.Errorf("GC = %+v, %v, want the packs put together", got, err)
@@ -346,6 +348,9 @@ func TestGCLeavesNewObjects(t *testing.T) {
 	}
 	if _, err := os.Lstat(loose["old"]); err == nil {
 		t.Error("an object that nobody needs is still there")
+	}
+	if _, err := os.Lstat(half); err == nil {
+		t.Error("half a pack is still there")
 	}
 	l.gitIn(store, "fsck", "--strict", "--connectivity-only")
 }

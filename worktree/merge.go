@@ -16,26 +16,67 @@ func (r *Repo) Merge(ctx context.Context, onto string, ch Change) (string, error
 	if ch.Empty {
 		return onto, nil
 	}
+	id, err := r.merge(ctx, onto, ch)
+	if err != nil {
+		return "", fmt.Errorf("merge: %w", err)
+	}
+	return id, nil
+}
+
+func (r *Repo) merge(ctx context.Context, onto string, ch Change) (id string, err error) {
+	changes := ch.changes
+	if changes == nil {
+		if changes, err = r.changes(ctx, ch.Base, ch.Commit); err != nil {
+			return "", err
+		}
+	}
+	before, err := r.since(ctx, ch.Base, onto)
+	if err != nil {
+		return "", err
+	}
+	if !apart(before, changes) {
+		return r.mergeByGit(ctx, onto, ch)
+	}
+	tree, objects, err := r.graft(ctx, onto, changes)
+	if err != nil {
+		return "", err
+	}
+	commit, err := r.commitObject(ctx, tree.id, mergeMessage, onto, ch.Commit)
+	if err == nil {
+		err = r.writePack(append(objects, commit))
+	}
+	if err == nil {
+		err = r.checkCase(ctx, onto, tree.id)
+	}
+	if err != nil {
+		return "", err
+	}
+	r.steps.Store(commit.id, step{onto, changes})
+	return commit.id, nil
+}
+
+const mergeMessage = "merge\n"
+
+// mergeByGit merges what is not [apart].
+func (r *Repo) mergeByGit(ctx context.Context, onto string, ch Change) (string, error) {
 	by := labels{"the-changes-before-it", "the-change"}
 	if ch.Name != "" {
 		by.theirs = ch.Name
 	}
 	tree, err := r.mergeTree(ctx, ch.Base, onto, ch.Commit, by)
 	if err != nil {
-		return "", fmt.Errorf("merge: %w", err)
+		return "", err
 	}
-	id, err := r.commit(ctx, tree, "merge\n", onto, ch.Commit)
+	id, err := r.commit(ctx, tree, mergeMessage, onto, ch.Commit)
 	if err != nil {
-		return "", fmt.Errorf("merge: %w", err)
+		return "", err
 	}
 	// Before 2.44 git takes a tree that is missing for an empty one, and what a merge makes
 	// may have been in the user's store only. It need not outlive a crash.
 	at := r.ours()
 	at.config = []string{noSync}
-	if _, err := r.packTo(ctx, r.git, at, r.packs(), id, onto, ch.Commit); err != nil {
-		return "", fmt.Errorf("merge: %w", err)
-	}
-	return id, nil
+	_, err = r.packTo(ctx, r.git, at, r.packs(), id, onto, ch.Commit)
+	return id, err
 }
 
 // mergeTree is the tree of two merged commits, or a [ConflictError]. Base is the commit

@@ -1,0 +1,126 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// graft carries a change over to a commit that it is apart from, and gives the tree that
+// this makes, with all of its folders that are not the commit's. Git would write each of
+// them to a file of its own, and that takes most of the time of a merge.
+func (r *Repo) graft(ctx context.Context, onto string, changes []change) (tree object, all []object, err error) {
+	names := foldersOf(changes)
+	folders, err := r.readFolders(ctx, onto, names)
+	if err != nil {
+		return object{}, nil, err
+	}
+	for _, c := range changes {
+		dir, base := path.Split(c.path)
+		entries := folders[strings.TrimSuffix(dir, "/")]
+		if c.new == absent {
+			delete(entries, base)
+		} else {
+			entries[base] = treeEntry{c.new, c.newID}
+		}
+	}
+	for _, name := range slices.Backward(names) { // inner ones first
+		above := folders[strings.TrimPrefix(path.Dir("/"+name), "/")]
+		if len(folders[name]) == 0 && name != "" {
+			delete(above, path.Base(name))
+			continue
+		}
+		data, err := folders[name].encode()
+		if err != nil {
+			return object{}, nil, fmt.Errorf("folder %q: %w", name, err)
+		}
+		tree = r.object("tree", data)
+		all = append(all, tree)
+		if name != "" {
+			above[path.Base(name)] = treeEntry{folderMode, tree.id}
+		}
+	}
+	return tree, all, nil
+}
+
+// A folder is a tree of git's that may be changed: entries by their names.
+type folder map[string]treeEntry
+
+type treeEntry struct{ mode, id string }
+
+// folderMode is how a folder is noted in the one above it.
+const folderMode = "40000"
+
+// readFolders reads folders of a commit. Those that it does not have are empty.
+func (r *Repo) readFolders(ctx context.Context, commit string, names []string) (map[string]folder, error) {
+	ask := make([]string, len(names))
+	for i, name := range names {
+		ask[i] = commit + ":" + name
+	}
+	out, err := r.git.run(ctx, r.ours(), list(ask), "cat-file", "--batch", "--buffer", "-z")
+	if err != nil {
+		return nil, err
+	}
+	folders := make(map[string]folder, len(names))
+	for i, name := range names {
+		if rest, ok := bytes.CutPrefix(out, []byte(ask[i]+" missing\n")); ok && name != "" {
+			folders[name], out = folder{}, rest
+			continue
+		}
+		head, rest, _ := bytes.Cut(out, []byte("\n"))
+		var id string
+		var size int
+		if _, err := fmt.Sscanf(string(head), "%s tree %d", &id, &size); err != nil || size < 0 || size >= len(rest) {
+			return nil, fmt.Errorf("git cat-file: folder %q: %q", name, head)
+		}
+		if folders[name], err = decodeFolder(rest[:size], len(id)/2); err != nil {
+			return nil, fmt.Errorf("folder %q: %w", name, err)
+		}
+		out = rest[size+1:]
+	}
+	return folders, nil
+}
+
+var errTree = errors.New("not a tree as git writes it")
+
+// decodeFolder reads a tree: mode, space, name, NUL, and the id in some bytes.
+func decodeFolder(data []byte, idBytes int) (folder, error) {
+	entries := folder{}
+	for len(data) > 0 {
+		info, rest, ok := bytes.Cut(data, []byte{0})
+		mode, name, spaced := strings.Cut(string(info), " ")
+		if _, twice := entries[name]; !ok || !spaced || twice || len(rest) < idBytes {
+			return nil, errTree
+		}
+		entries[name] = treeEntry{mode, hex.EncodeToString(rest[:idBytes])}
+		data = rest[idBytes:]
+	}
+	return entries, nil
+}
+
+// encode writes the tree. Git sorts folders as if a slash followed their names.
+func (f folder) encode() ([]byte, error) {
+	keys := make([]string, 0, len(f))
+	for name, e := range f {
+		if e.mode == folderMode {
+			name += "/"
+		}
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	var b bytes.Buffer
+	for _, key := range keys {
+		name := strings.TrimSuffix(key, "/")
+		id, err := hex.DecodeString(f[name].id)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%s %s\x00%s", f[name].mode, name, id)
+	}
+	return b.Bytes(), nil
+}
