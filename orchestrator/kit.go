@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -19,23 +20,29 @@ func ToolNames() []string {
 }
 
 // kit makes one agent's tools, delegate_task aside. What an agent has read is its own, so
-// each has a record; the caller's own tools are shared by all.
+// tools that ask for it are, too; all others are shared.
 func (r *run) kit(reads *files.Record) map[string]tools.Tool {
-	kit := map[string]tools.Tool{}
-	for _, t := range []tools.Tool{
-		files.Read(reads), search.List(), search.Glob(), search.Grep(), edit.SearchReplace(reads), files.Write(reads), shell.Bash(),
-	} {
-		kit[t.Spec().Name] = t
+	kit := maps.Clone(r.shared)
+	r.put(kit, files.Read(reads), edit.SearchReplace(reads), files.Write(reads))
+	return kit
+}
+
+// share makes the tools that all agents share.
+func (r *run) share() {
+	r.shared = map[string]tools.Tool{}
+	r.put(r.shared, search.List(), search.Glob(), search.Grep(), shell.Bash())
+	for _, t := range r.o.Own {
+		r.shared[t.Spec().Name] = t
 	}
-	for name := range kit {
-		if !r.offers(name) {
-			delete(kit, name)
+}
+
+// put puts those of the tools that are offered into a kit.
+func (r *run) put(kit map[string]tools.Tool, list ...tools.Tool) {
+	for _, t := range list {
+		if name := t.Spec().Name; r.offers(name) {
+			kit[name] = t
 		}
 	}
-	for _, t := range r.o.Own {
-		kit[t.Spec().Name] = t
-	}
-	return kit
 }
 
 // isOwn reports whether a tool is one of the caller's own.

@@ -40,7 +40,8 @@ type run struct {
 	budget  budget
 	control *Control
 	inbox   *inbox
-	clock   *clock // nil: no limit
+	clock   *clock                // nil: no limit
+	shared  map[string]tools.Tool // see [run.share]
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
@@ -61,6 +62,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if err := checkOwn(o.Own); err != nil {
 		return Outcome{}, err
 	}
+	r.share()
 	if r.dir, err = workspace(o.Dir); err != nil {
 		return Outcome{}, err
 	}
