@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # The race detector needs a C compiler. `make test RACE=-race` insists on it.
 RACE := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$($(GO) env CC)" 2>/dev/null),-race)
 
-.PHONY: demo test test-long deps lint fuzz bench bench-boxes bench-worktrees docs build
+.PHONY: demo test test-long deps lint fuzz bench bench-boxes bench-children bench-worktrees docs build
 
 # Go compiles its vet at the first use. Here that is part of the build; in the demo it would
 # happen in every box, whose build cache is thrown away.
@@ -40,6 +40,10 @@ bench-worktrees:
 
 bench-boxes:
 	$(GO) test ./sandbox -run '^$$' -bench 'Costs|Work' -benchtime 50x
+
+# A thousand at once, with the model in a process of its own: readers of files, and with a command each.
+bench-children:
+	$(GO) test ./cmd/skein -run '^$$' -bench ThousandChildren -benchtime 1x
 
 docs:
 	$(GO) test ./docs ./cmd/internal/cli -run 'TestLayersInAgentsFile|TestEvents|TestReference' -update
