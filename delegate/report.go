@@ -42,6 +42,7 @@ type Report struct {
 	Shared         []Shared // files that other writers of the batch changed, too
 	Idle           bool     // it was to change files in place and did nothing that could have
 
+	Stale    []string // files that changed since it read them
 	Commands []tools.Command
 	Denied   []string       // each call that was denied, and why, in order
 	Verify   *tools.Command // its check as that ended last, nil without one
@@ -160,6 +161,9 @@ func (r Report) evidence(b *strings.Builder) {
 	if len(parts) > 0 {
 		b.WriteString(strings.Join(parts, " · ") + "\n")
 	}
+	if len(r.Stale) > 0 {
+		fmt.Fprintf(b, "changed since it read them: %s\n", list(shown(r.Stale)))
+	}
 }
 
 // ran is a command and how it ended.
@@ -219,6 +223,9 @@ func (r Report) People() string {
 	}
 	if why := r.unverified(); why != "" {
 		say("unverified: %s", why)
+	}
+	if len(r.Stale) > 0 {
+		say("changed since it read them: %s", list(shown(r.Stale)))
 	}
 	if r.Detail != "" {
 		say("%s", plain(strings.Join(strings.Fields(r.Detail), " ")))

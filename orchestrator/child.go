@@ -32,6 +32,8 @@ type child struct {
 	form   *agent.Form    // of its answer; nil leaves it free
 	copy   *worktree.Copy // nil for readers and in place
 	frozen *worktree.Copy // of a reader that has one
+	marks  *marks         // of a live reader
+	stale  []string       // of those, when it ended
 	change worktree.Change
 	unread error // why the change could not be collected
 	out    agent.Outcome
@@ -264,6 +266,10 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias
 	}
+	if !writes && !copied {
+		c.marks = &marks{}
+		p.ws.Seen = c.marks.see
+	}
 	policy := gate.Policy{
 		Access: b.policy.Access, Reader: !writes, Isolated: c.copy != nil, Each: b.policy.Each,
 		Tools: narrowed(b.policy.Tools, c.d.Tools),
@@ -278,6 +284,9 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 func (c *child) collect(ctx context.Context) error {
 	if c.node == nil {
 		return nil
+	}
+	if c.marks != nil {
+		c.stale = c.marks.changed(c.place.ws.FS)
 	}
 	if err := c.place.Close(); err != nil {
 		c.detail = err.Error()

@@ -40,7 +40,7 @@ func (b *batch) neverRan(ctx context.Context, c *child) {
 func (b *batch) tell(rep delegate.Report, commit, ref string) {
 	b.record(&journal.Settled{
 		Child: rep.Child, Change: rep.Change, Commit: commit, Ref: ref, Files: rep.Files, Added: rep.Added, Removed: rep.Removed,
-		Cause: rep.Why, Conflicts: rep.Conflicts, Show: rep.Show, Report: rep.Model(), People: rep.People(),
+		Cause: rep.Why, Conflicts: rep.Conflicts, Stale: rep.Stale, Show: rep.Show, Report: rep.Model(), People: rep.People(),
 	})
 	b.run.sum.settled(rep)
 }
@@ -57,6 +57,7 @@ func (b *batch) report(c *child) delegate.Report {
 	}
 	if c.node != nil {
 		rep.Calls, rep.Commands, rep.Denied, rep.Verify = c.calls, c.commands, c.denied.told, c.verified
+		rep.Stale = c.stale
 		if c.copy == nil && !c.policy.Reader {
 			rep.Change, rep.Idle = delegate.InPlace, !c.acted
 			b.acted = b.acted || c.acted

@@ -42,7 +42,7 @@ func (ws Workspace) Open(ctx context.Context, p string) (name string, f fs.File,
 }
 
 // Load reads a text file. Every error is one that the model can act on: those of Open, no
-// regular file, no UTF-8 text, too large.
+// regular file, no UTF-8 text, too large. [Workspace.Seen] is told of it.
 func (ws Workspace) Load(ctx context.Context, p string) (Text, error) {
 	name, f, info, err := ws.Open(ctx, p)
 	if err != nil {
@@ -70,6 +70,7 @@ func (ws Workspace) Load(ctx context.Context, p string) (Text, error) {
 	if fault := notText(show, data); fault != nil {
 		return Text{}, fault
 	}
+	ws.Saw(name, info)
 	return Text{Name: name, Data: string(data), Perm: info.Mode().Perm()}, nil
 }
 

@@ -104,6 +104,16 @@ type Workspace struct {
 	Exec  Exec // nil: no command can be run here
 	// NoExec says why Exec is nil and what can be done about it.
 	NoExec string
+	// Seen is told of each file that is read for the model, as it was then: those of which a
+	// tool shows something. Calls that overlap call it at the same time. Nil: nobody asks.
+	Seen func(name string, info fs.FileInfo)
+}
+
+// Saw tells of a file that is read for the model.
+func (ws Workspace) Saw(name string, info fs.FileInfo) {
+	if ws.Seen != nil {
+		ws.Seen(name, info)
+	}
 }
 
 // FS reaches the files of a workspace by handle: names are slash-separated and relative to

@@ -134,6 +134,7 @@ type Settled struct {
 	Added     int      `json:"added,omitempty"`
 	Removed   int      `json:"removed,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"` // path and kind
+	Stale     []string `json:"stale,omitempty"`     // of a reader: files that changed since it read them
 	Ref       string   `json:"ref,omitempty"`       // where an unmerged change is kept
 	Show      string   `json:"show,omitempty"`      // a command that shows it
 	Cause     string   `json:"cause,omitempty"`     // why it was not merged

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,7 @@ const (
 // findings are the hits in one file: each is its line and the lines around it, as shown.
 type findings struct {
 	state int
+	info  fs.FileInfo // of what was searched
 	hits  []string
 }
 
@@ -32,36 +34,36 @@ const (
 )
 
 func find(fsys tools.FS, name string, m matcher, context int) findings {
-	data, state := read(fsys, name)
+	data, info, state := read(fsys, name)
 	if state != searched {
 		return findings{state: state}
 	}
-	return findings{state: searched, hits: (&finder{show: tools.Show(name), data: data, context: context}).run(m)}
+	return findings{state: searched, info: info, hits: (&finder{show: tools.Show(name), data: data, context: context}).run(m)}
 }
 
-func read(fsys tools.FS, name string) ([]byte, int) {
+func read(fsys tools.FS, name string) ([]byte, fs.FileInfo, int) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, unreadable
+		return nil, nil, unreadable
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, unreadable
+		return nil, nil, unreadable
 	}
 	if info.Size() > maxFile {
-		return nil, tooLarge
+		return nil, nil, tooLarge
 	}
 	// The file may grow meanwhile; room for one byte more saves ReadAll a last doubling.
 	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
 	if _, err := io.Copy(buf, io.LimitReader(f, maxFile)); err != nil {
-		return nil, unreadable
+		return nil, nil, unreadable
 	}
 	data := buf.Bytes()
 	if bytes.IndexByte(data[:min(probe, len(data))], 0) >= 0 {
-		return nil, binary
+		return nil, nil, binary
 	}
-	return data, searched
+	return data, info, searched
 }
 
 // A finder goes through one file's text as a whole, which is many times faster than line by

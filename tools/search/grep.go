@@ -52,7 +52,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	g := &grepper{hits: hits{narrow: "path, include or a longer pattern"}, fsys: ws.FS, match: m, context: in.Context}
+	g := &grepper{hits: hits{narrow: "path, include or a longer pattern"}, ws: ws, match: m, context: in.Context}
 	w := &walk{ctx: ctx, fsys: ws.FS}
 	w.visit = func(name string, d fs.DirEntry) error {
 		if d.Type().IsRegular() && include.match(root, name) {
@@ -81,7 +81,7 @@ func grep(ctx context.Context, ws tools.Workspace, in grepArgs) (string, error) 
 // time, side by side, and stops after those in which the answer became full.
 type grepper struct {
 	hits
-	fsys     tools.FS
+	ws       tools.Workspace
 	match    matcher
 	context  int
 	waiting  []string
@@ -106,14 +106,13 @@ func (g *grepper) flush(ctx context.Context) error {
 	for i, name := range g.waiting {
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				found[i] = find(g.fsys, name, g.match, g.context)
+				found[i] = find(g.ws.FS, name, g.match, g.context)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // no worker returns an error
-	g.waiting = g.waiting[:0]
-	for _, f := range found {
+	for i, f := range found {
 		switch f.state {
 		case tooLarge:
 			g.large++
@@ -126,7 +125,9 @@ func (g *grepper) flush(ctx context.Context) error {
 			if !g.add(lines) {
 				return fs.SkipAll
 			}
+			g.ws.Saw(g.waiting[i], f.info)
 		}
 	}
+	g.waiting = g.waiting[:0]
 	return ctx.Err()
 }
