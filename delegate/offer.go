@@ -93,7 +93,7 @@ func (o Offer) read(args string, d *Delegation) error {
 		t.Access = ReadOnly
 	case ReadOnly, Writing:
 	default:
-		return fmt.Errorf("access is %q, not read or write", t.Access)
+		return fmt.Errorf("access is %q, not read or write", oneLine(string(t.Access)))
 	}
 	if len(t.Schema) > 0 && t.Schema[0] != '{' {
 		return errors.New("output_schema is no object: give the JSON Schema itself, not its text")
@@ -115,7 +115,7 @@ func (o Offer) read(args string, d *Delegation) error {
 		}
 	}
 	if t.Model != "" && !slices.Contains(o.Models, t.Model) {
-		return fmt.Errorf("model is %q, not one of: %s", t.Model, none(o.Models))
+		return fmt.Errorf("model is %q, not one of: %s", oneLine(t.Model), none(o.Models))
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (o Offer) assume(d *Delegation) error {
 		d.Tools, d.role = r.Tools, r.Body
 		return nil
 	}
-	return fmt.Errorf("role is %q, not one of: %s", d.Role, none(names))
+	return fmt.Errorf("role is %q, not one of: %s", oneLine(d.Role), none(names))
 }
 
 // none lists names, or says that there are none.

@@ -60,10 +60,12 @@ func TestChildOfAnotherModel(t *testing.T) {
 - usage: {input: 1000, output: 10}
   say: done
 `).repo(abc)
-	free := func(in, out float64) *model.Price { return &model.Price{Input: in, CacheRead: in, CacheWrite: in, Output: out} }
+	costs := func(in, out float64) *model.Price {
+		return &model.Price{Input: in, CacheRead: in, CacheWrite: in, Output: out}
+	}
 	r.run(func(o *orchestrator.Options) {
-		o.Mode, o.MaxDepth, o.Price = delegate.Full, 2, free(1, 0)
-		o.ChildModels = []orchestrator.ChildModel{{Name: "other/one", Client: client, Price: free(0, 1000), MaxTokens: 777}}
+		o.Mode, o.MaxDepth, o.Price = delegate.Full, 2, costs(1, 0)
+		o.ChildModels = []orchestrator.ChildModel{{Name: "other/one", Client: client, Price: costs(0, 1000), MaxTokens: 777}}
 	})
 	wants(t, r.reports(), "· completed · 2 turns", "· completed · 1 turn", `model is "other/two", not one of: other/one`)
 	asked := server.Requests()

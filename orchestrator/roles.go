@@ -17,24 +17,26 @@ import (
 // rolesDir is where a project keeps its roles for subagents, a file each.
 const rolesDir = ".agents/agents"
 
-// Of roles so many are offered, and so many faults of theirs are told.
+// Of roles so many are offered, and so many faults of theirs are told. Other files may lie in
+// their folder.
 const (
-	mostRoles  = 50
-	mostFaults = 5
+	mostRoles   = 50
+	mostFaults  = 5
+	mostEntries = 1000
 )
 
 // readRoles reads the roles of the workspace. The user is told once of what is wrong with
 // them; what is not right is not offered.
 func (r *run) readRoles(files tools.FS) []delegate.Role {
-	names, err := roleFiles(files)
+	names, err := roleNames(files)
 	var faults []string
 	if err != nil {
 		faults = append(faults, rolesDir+": "+cause(err).Error())
 	}
 	var roles []delegate.Role
 	for _, name := range names {
-		file := path.Join(rolesDir, name)
-		role, err := readRole(files, file, r.names())
+		file := path.Join(rolesDir, name+".md")
+		role, err := readRole(files, name, file, r.names())
 		if bad := (*delegate.RoleError)(nil); errors.As(err, &bad) && bad.Line > 0 {
 			faults = append(faults, fmt.Sprintf("%s:%d: %s", tools.Show(file), bad.Line, bad.Text))
 			continue
@@ -57,8 +59,8 @@ func (r *run) readRoles(files tools.FS) []delegate.Role {
 	return roles
 }
 
-// roleFiles lists the files that roles are read from, sorted.
-func roleFiles(files tools.FS) ([]string, error) {
+// roleNames lists the roles that there are files of, sorted.
+func roleNames(files tools.FS) ([]string, error) {
 	dir, err := files.Open(rolesDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -70,14 +72,17 @@ func roleFiles(files tools.FS) ([]string, error) {
 	if !ok {
 		return nil, errors.New("it is no folder")
 	}
-	entries, err := list.ReadDir(20 * mostRoles) // others may lie there
+	entries, err := list.ReadDir(mostEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	if len(entries) > mostEntries {
+		return nil, fmt.Errorf("it holds more than %d files", mostEntries)
+	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".md") {
-			names = append(names, e.Name())
+		if name, is := strings.CutSuffix(e.Name(), ".md"); is {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -87,8 +92,7 @@ func roleFiles(files tools.FS) ([]string, error) {
 	return names, nil
 }
 
-func readRole(files tools.FS, file string, tools []string) (delegate.Role, error) {
-	name := strings.TrimSuffix(path.Base(file), ".md")
+func readRole(files tools.FS, name, file string, tools []string) (delegate.Role, error) {
 	if !delegate.RoleName.MatchString(name) {
 		return delegate.Role{}, errors.New("a role is named by letters, digits, dots, dashes and underscores")
 	}

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,26 @@ func TestRolesOutsideOfTheWorkspace(t *testing.T) {
 		}
 		if body := string(r.bodies("0")[0]); strings.Contains(body, "Roles that") {
 			t.Errorf("%s: roles are offered: %s", name, body)
+		}
+	}
+}
+
+// So many roles are offered, in the order of their names; a folder of files without end has none.
+func TestManyRoles(t *testing.T) {
+	for n, want := range map[int]string{60: "there are more than 50 roles", 1001: "it holds more than 1000 files"} {
+		r := newRig(t, `[{say: done}]`)
+		files := map[string]string{".agents/agents/a-b.md": reviewer, ".agents/agents/a.md": reviewer}
+		for i := range n {
+			files[fmt.Sprintf(".agents/agents/r%d.md", i)] = reviewer
+		}
+		r.write(files)
+		r.run(nil)
+		if told := strings.Join(r.notices(), "\n"); !strings.Contains(told, want) {
+			t.Errorf("%d roles: notices %q, want %q", n, told, want)
+		}
+		body := string(r.bodies("0")[0])
+		if got, first := strings.Count(body, "finds faults"), strings.Contains(body, `:\n- a: finds faults\n- a-b: `); n == 60 && (got != 50 || !first) || n > 1000 && got != 0 {
+			t.Errorf("%d roles: %d are offered, first a and a-b: %v", n, got, first)
 		}
 	}
 }

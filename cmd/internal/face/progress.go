@@ -41,7 +41,7 @@ func (p *Progress) Watch(e journal.Event) {
 			p.say("", "hint: %s", d.Hint)
 		}
 	case *journal.AgentQueued:
-		p.say(e.Agent, "queued: %s, %s", role(d.Access), title(d))
+		p.say(e.Agent, "queued: %s, %s", role(d), title(d))
 	case *journal.AgentStarted:
 		if e.Agent != parent {
 			p.say(e.Agent, "started")
@@ -186,11 +186,18 @@ func because(stop, cause string) string {
 	return stop + " (" + cause + ")"
 }
 
-func role(access string) string {
-	if access == "write" {
-		return "writer"
+func role(d *journal.AgentQueued) string {
+	who := "reader"
+	if d.Access == "write" {
+		who = "writer"
 	}
-	return "reader"
+	if d.Role != "" {
+		who += " as " + d.Role
+	}
+	if d.Model != "" {
+		who += " by " + d.Model
+	}
+	return who
 }
 
 func title(d *journal.AgentQueued) string {
