@@ -36,6 +36,8 @@ type Report struct {
 	Files          []string // that it changed
 	Added, Removed int      // lines
 	Conflicts      []string // path and kind, one line each
+	Resolved       string   // ordinal of the child that resolved them; "" if nobody did
+	Tries          []string // to resolve them that failed, with why
 	Hunks          string   // where it conflicts
 	Left           []string // changed files that were not taken, with the reason
 	Why            string   // it was not merged, in words like those of Cause
@@ -110,8 +112,17 @@ func (r Report) change(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "%s · %s · +%d −%d · %s\n", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
 	}
+	if r.Resolved != "" {
+		fmt.Fprintf(b, "resolved by %s: %s\n", r.Resolved, list(shown(r.Conflicts)))
+	}
 	for _, c := range r.Conflicts {
+		if r.Resolved != "" {
+			break
+		}
 		fmt.Fprintf(b, "conflict: %s\n", tools.Show(c))
+	}
+	for _, t := range r.Tries {
+		fmt.Fprintf(b, "not resolved: %s\n", tools.Show(inLine(t, whyRunes)))
 	}
 	if r.Why != "" {
 		fmt.Fprintf(b, "not merged: %s\n", inLine(r.Why, whyRunes))
@@ -212,7 +223,10 @@ func (r Report) People() string {
 	default:
 		say("%s: %s, +%d -%d: %s", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
 	}
-	if len(r.Conflicts) > 0 {
+	switch {
+	case r.Resolved != "":
+		say("resolved by %s: %s", r.Resolved, list(shown(r.Conflicts)))
+	case len(r.Conflicts) > 0:
 		say("conflicts: %s", list(shown(r.Conflicts)))
 	}
 	if r.Why != "" {

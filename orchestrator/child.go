@@ -30,6 +30,7 @@ type child struct {
 	name   string
 	d      *delegate.Delegation
 	form   *agent.Form    // of its answer; nil leaves it free
+	start  string         // commit its copy begins with, for one that resolves a clash; "" is the batch's snapshot
 	copy   *worktree.Copy // nil for readers and in place
 	frozen *worktree.Copy // of a reader that has one
 	marks  *marks         // of a live reader
@@ -54,6 +55,7 @@ type base struct {
 
 	// Touched while settling only.
 	onto    string
+	merged  []*child
 	stopped string // whose conflict ended the merges; see [Stop]
 }
 
@@ -222,9 +224,13 @@ func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
 		}
 		return &refusal{err}
 	}
-	brief := delegate.Brief{Mode: b.run.o.Mode, MayDelegate: c.mayDelegate(), Place: where}
+	mode := b.run.o.Mode
+	if c.start != "" {
+		mode = delegate.TaskOnly // its task says all that it has to know
+	}
+	brief := delegate.Brief{Mode: mode, MayDelegate: c.mayDelegate(), Place: where}
 	first := model.Message{Role: model.User, Text: brief.Text(c.d)}
-	front, err := c.engine.adopt(delegate.Front(b.run.o.Mode, b.before), b.engine)
+	front, err := c.engine.adopt(delegate.Front(mode, b.before), b.engine)
 	if err != nil {
 		return err
 	}
@@ -251,11 +257,8 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 				return where, err
 			}
 		}
-		s = copySite(cp, b.place.ws.Path)
-		if b.run.o.NoSandbox {
-			s.view = s.root // nothing can show the copy at its parent's path
-		}
-		where = delegate.Place{Frozen: !writes, Branch: snap.Branch, Snapshot: snap.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], cp.Without...))}
+		s = b.siteOf(cp)
+		where = delegate.Place{Frozen: !writes, Branch: snap.Branch, Snapshot: cp.Base.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], cp.Without...))}
 	}
 	// A frozen copy may be written by commands; edits are the gate's to refuse.
 	p, err := b.run.open(ctx, s, c.name, writes || copied, b.place.readers)
@@ -299,6 +302,15 @@ func (c *child) collect(ctx context.Context) error {
 		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))
 	}
 	return nil
+}
+
+// siteOf is where the batch sees a copy.
+func (b *batch) siteOf(c *worktree.Copy) site {
+	s := copySite(c, b.place.ws.Path)
+	if b.run.o.NoSandbox {
+		s.view = s.root // nothing can show the copy at its parent's path
+	}
+	return s
 }
 
 // copySite is where a copy is seen: its root at the path of the root of the parent's tree,

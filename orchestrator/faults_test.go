@@ -208,7 +208,7 @@ func TestConflictsAreNotAskedAbout(t *testing.T) {
 - say: done
 `).repo(abc)
 	a := &answers{yes: true}
-	r.run(func(o *orchestrator.Options) { o.Access, o.Asker = gate.Confirm, a })
+	r.run(func(o *orchestrator.Options) { o.Access, o.Asker, o.OnConflict = gate.Confirm, a, orchestrator.Report })
 	if len(a.asked) != 1 || a.asked[0].Agent != "0.1" {
 		t.Errorf("asked %+v, want about 0.1 only", a.asked)
 	}

@@ -22,7 +22,11 @@ func (b *batch) copyFor(ctx context.Context, c *child) (cp *worktree.Copy, snap 
 		return nil, snap, err
 	}
 	err = b.place.onTree(ctx, func(*worktree.Tree) (err error) { // of which more than the snapshot comes along
-		cp, err = b.run.repo.Copy(ctx, snap, c.name)
+		if c.start != "" {
+			cp, err = b.run.repo.Scratch(ctx, snap, c.start, c.name)
+		} else {
+			cp, err = b.run.repo.Copy(ctx, snap, c.name)
+		}
 		return err
 	})
 	if err != nil {

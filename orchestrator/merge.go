@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"skein/agent"
@@ -33,46 +34,114 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	case b.beyond(c) != "":
 		return keep(b.beyond(c), "")
 	}
-	merged, err := b.run.repo.Merge(ctx, b.base.onto, c.change)
-	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
-		return b.conflict(ctx, c, rep, conflict, "it conflicts with what was merged before it")
-	} else if err != nil {
+	merged, k, err := b.combine(ctx, c.name, c.change)
+	if err == nil && k != nil {
+		k.of = c
+		merged, err = b.resolve(ctx, k, rep)
+	}
+	switch {
+	case err != nil:
 		return keep("it could not be merged", err.Error())
+	case merged == "":
+		return b.conflict(ctx, c, rep, k)
 	}
 	// To the tree of the parent a merge is a write.
 	if b.policy.Decide(gate.Call{Tool: delegate.Name, Effect: scheduler.Write}).Verdict == gate.Ask {
-		if ok, why := b.askMerge(ctx, c); !ok {
+		if ok, why := b.askMerge(ctx, c, rep, merged); !ok {
 			return keep(why, "")
 		}
 	}
 	if err := b.run.journal.Barrier(); err != nil {
 		return keep(unsaved, err.Error())
 	}
-	err = b.place.onTree(ctx, func(t *worktree.Tree) error { _, err := c.copy.ApplyTo(ctx, t, b.base.onto, merged); return err })
+	var applied worktree.Applied
+	err = b.place.onTree(ctx, func(t *worktree.Tree) (err error) {
+		applied, err = c.copy.ApplyTo(ctx, t, b.base.onto, merged)
+		return err
+	})
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
-		return b.conflict(ctx, c, rep, conflict, "it conflicts with the tree as it is now")
+		rep.Resolved = ""
+		return b.conflict(ctx, c, rep, &clash{why: "it conflicts with the tree as it is now", list: conflict.Conflicts})
 	} else if errors.Is(err, worktree.ErrHalfApplied) {
 		_ = keep("the tree could not be put back", err.Error())
 		return err // nothing may be applied on top of that
 	} else if err != nil {
 		return keep("it could not be applied", err.Error())
 	}
+	if rep.Resolved != "" { // what came into the tree is not what the child made
+		fill(rep, applied.Files)
+	}
 	rep.Change, b.base.onto = delegate.Merged, merged
+	b.base.merged = append(b.base.merged, c)
 	return nil
 }
 
+// A clash is a change that does not go together with what was merged before it.
+type clash struct {
+	why  string
+	list []worktree.Conflict
+	of   *child
+
+	// For whoever resolves it: the commit that shows it, "" where none does; the only files
+	// that the solution may change; and those that must not stand in it.
+	start string
+	touch []string
+	aside []string
+}
+
+// kindVerify is the kind of a clash that the check of merges found. Its path is the command.
+const kindVerify = "verify"
+
+// combine merges a change onto what was merged before, and has the result checked.
+func (b *batch) combine(ctx context.Context, name string, ch worktree.Change) (merged string, _ *clash, err error) {
+	merged, err = b.run.repo.Merge(ctx, b.base.onto, ch)
+	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
+		k := &clash{why: "it conflicts with what was merged before it", list: conflict.Conflicts, start: conflict.Marked, aside: conflict.Aside}
+		for _, c := range conflict.Conflicts {
+			k.touch = append(k.touch, c.Path)
+		}
+		return "", k, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	wrong, err := b.verifyMerge(ctx, name, merged)
+	if err != nil || wrong == "" {
+		return merged, nil, err
+	}
+	k := &clash{why: "merged, it fails " + b.run.o.VerifyMerge, list: []worktree.Conflict{{Path: b.run.o.VerifyMerge, Kind: kindVerify, Text: wrong}}, start: merged}
+	for _, c := range b.base.merged {
+		k.touch = append(k.touch, names(c.change.Files)...)
+	}
+	k.touch = append(k.touch, names(ch.Files)...)
+	slices.Sort(k.touch)
+	k.touch = slices.Compact(k.touch)
+	return "", k, nil
+}
+
+// names lists the paths of files, those that were renamed under both names.
+func names(files []worktree.FileStat) []string {
+	var paths []string
+	for _, f := range files {
+		if f.From != "" {
+			paths = append(paths, f.From)
+		}
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
 // conflict reports a change that does not merge, with what shows it.
-func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, e *worktree.ConflictError, why string) error {
-	rep.Change, rep.Why = delegate.Conflict, why
+func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, k *clash) error {
+	rep.Change, rep.Why, rep.Conflicts = delegate.Conflict, k.why, k.lines()
 	if b.run.o.OnConflict == Stop {
 		b.base.stopped = c.name
 		rep.Why += "; no later change is merged"
 	}
 	var shown strings.Builder
 	var paths []string
-	for _, k := range e.Conflicts {
-		rep.Conflicts = append(rep.Conflicts, k.Path+" ("+k.Kind+")")
-		if k.Text == "" || !strings.HasPrefix(k.Text, "@@") {
+	for _, k := range k.list {
+		if k.Kind != kindVerify && !strings.HasPrefix(k.Text, "@@") {
 			paths = append(paths, k.Path) // no place in a file: what the child did to it tells more
 		}
 		if k.Text != "" {
@@ -88,9 +157,23 @@ func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, e 
 	return nil
 }
 
+// lines names what clashes, one line each.
+func (k *clash) lines() []string {
+	var lines []string
+	for _, c := range k.list {
+		lines = append(lines, c.Path+" ("+c.Kind+")")
+	}
+	return lines
+}
+
 // askMerge asks a person before a writer's change reaches the tree.
-func (b *batch) askMerge(ctx context.Context, c *child) (bool, string) {
-	diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit)
+func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, merged string) (bool, string) {
+	from, to, what := c.change.Base, c.change.Commit, "merge its changes"
+	if rep.Resolved != "" { // it is not what the child made: show what will change
+		from, to = b.base.onto, merged
+		what += ", resolved by " + rep.Resolved
+	}
+	diff, err := b.run.repo.Diff(ctx, from, to)
 	if err != nil {
 		return false, "its diff could not be shown"
 	}
@@ -99,6 +182,6 @@ func (b *batch) askMerge(ctx context.Context, c *child) (bool, string) {
 		paths = append(paths, f.Path)
 	}
 	return b.ask(ctx, gate.Question{
-		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: "merge its changes", Detail: diff, Dir: b.place.ws.Path, Paths: paths,
+		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: what, Detail: diff, Dir: b.place.ws.Path, Paths: paths,
 	})
 }

@@ -29,9 +29,10 @@ type Options struct {
 	MaxTokens int          // limit of one reply [8192]
 	Largest   int          // tokens that the model can write in one reply; 0 if that is not known
 
-	Verify     string     // command that must succeed before an agent that may write may finish; "" for none
-	OnConflict OnConflict // what becomes of changes after one that does not merge [report]
-	Readers    Readers    // what readers work in [live]
+	Verify      string     // command that must succeed before an agent that may write may finish; "" for none
+	VerifyMerge string     // command that must succeed on what a merge makes of the tree, before it is applied; "" for none
+	OnConflict  OnConflict // what becomes of a change that does not merge [resolve]
+	Readers     Readers    // what readers work in [live]
 
 	Mode   delegate.Mode // what children are told; delegate.Off is --single [task-only]
 	Access gate.Access   // [confirm]
@@ -72,14 +73,15 @@ type Options struct {
 	Control *Control            // reaches into the run while it goes on; nil: nobody does
 }
 
-// OnConflict says what happens when a writer's change does not merge. The change itself is
-// kept and its parent told, always.
+// OnConflict says what happens when a writer's change does not merge. What is not merged in the
+// end is kept and its parent told, always.
 type OnConflict string
 
 // What may happen.
 const (
-	Report OnConflict = "report" // later writers of the batch go on without it
-	Stop   OnConflict = "stop"   // all later changes of the batch are kept, too
+	Resolve OnConflict = "resolve" // a child of its own merges it; where none does, as Report
+	Report  OnConflict = "report"  // later writers of the batch go on without it
+	Stop    OnConflict = "stop"    // all later changes of the batch are kept, too
 )
 
 // An Outcome is how a run ended.
@@ -98,7 +100,7 @@ func (o Options) withDefaults() Options {
 	defaults(&o.Mode, delegate.TaskOnly)
 	defaults(&o.Access, gate.Confirm)
 	defaults(&o.Readers, Live)
-	defaults(&o.OnConflict, Report)
+	defaults(&o.OnConflict, Resolve)
 	defaults(&o.Jobs, 8)
 	defaults(&o.MaxDepth, 1)
 	defaults(&o.MaxChildren, 64)

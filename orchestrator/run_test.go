@@ -259,13 +259,14 @@ func TestCancelKeepsWhatWritersDid(t *testing.T) {
 
 // answers is a person who says the same each time.
 type answers struct {
-	yes   bool
-	asked []gate.Question
+	yes    bool
+	butNot string // to questions with this purpose; "" for none
+	asked  []gate.Question
 }
 
 func (a *answers) Ask(_ context.Context, q gate.Question) (gate.Answer, error) {
 	a.asked = append(a.asked, q)
-	return gate.Answer{Granted: a.yes}, nil
+	return gate.Answer{Granted: a.yes && (a.butNot == "" || !strings.Contains(q.Purpose, a.butNot))}, nil
 }
 
 func TestConfirmAsksAtTheMerge(t *testing.T) {

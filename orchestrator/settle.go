@@ -10,6 +10,7 @@ import (
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
+	"skein/worktree"
 )
 
 // finish settles a child: brings its change into the parent's tree or keeps it, and reports.
@@ -40,7 +41,7 @@ func (b *batch) neverRan(ctx context.Context, c *child) {
 func (b *batch) tell(rep delegate.Report, commit, ref string) {
 	b.record(&journal.Settled{
 		Child: rep.Child, Change: rep.Change, Commit: commit, Ref: ref, Files: rep.Files, Added: rep.Added, Removed: rep.Removed,
-		Cause: rep.Why, Conflicts: rep.Conflicts, Stale: rep.Stale, Show: rep.Show, Report: rep.Model(), People: rep.People(),
+		Cause: rep.Why, Conflicts: rep.Conflicts, Resolved: rep.Resolved, Stale: rep.Stale, Show: rep.Show, Report: rep.Model(), People: rep.People(),
 	})
 	b.run.sum.settled(rep)
 }
@@ -87,11 +88,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		b.drop(ctx, c)
 		return "", "", nil
 	}
-	for _, f := range c.change.Files {
-		rep.Files = append(rep.Files, f.Path)
-		rep.Added += max(f.Added, 0)
-		rep.Removed += max(f.Removed, 0)
-	}
+	fill(rep, c.change.Files)
 	b.run.journal.Append(c.name, &journal.Collected{Commit: c.change.Commit, Files: rep.Files, Left: rep.Left, Bare: b.run.readsBare()})
 	if err = b.merge(ctx, c, rep); rep.Change != delegate.Merged {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
@@ -106,6 +103,16 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 	}
 	b.drop(ctx, c)
 	return c.change.Commit, ref, err
+}
+
+// fill tells which files a change has.
+func fill(rep *delegate.Report, files []worktree.FileStat) {
+	rep.Files, rep.Added, rep.Removed = nil, 0, 0
+	for _, f := range files {
+		rep.Files = append(rep.Files, f.Path)
+		rep.Added += max(f.Added, 0)
+		rep.Removed += max(f.Removed, 0)
+	}
 }
 
 // where tells where a change is that no ref holds.

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"skein/sandbox"
 	"skein/tools"
 	"skein/tools/gate"
+	"skein/worktree"
 )
 
 const (
@@ -89,13 +91,65 @@ func (n *node) verify() agent.Check {
 	}
 }
 
-// tellOfChecks says once what of the checks that were asked for cannot be done here.
+// tellOfChecks says once what of the checks that were asked for cannot be done here. That merges
+// cannot be checked is an error: nobody would see that they were not.
 func (r *run) tellOfChecks() error {
+	if r.o.VerifyMerge != "" && r.repo == nil && r.delegates() {
+		r.notice("--verify-merge is not run: writers work in place, so nothing is merged", "--verify checks what each agent leaves")
+	}
 	if r.o.NoSandbox || r.noBox == nil {
 		return nil
+	}
+	if r.o.VerifyMerge != "" {
+		return &uncheckedError{r.noBox}
 	}
 	if r.o.Verify != "" {
 		r.notice("--verify is not run: "+r.noBox.Error(), "allow commands without a box with --sandbox off")
 	}
 	return nil
+}
+
+// verifyMerge runs the check of merges in a copy of a merged commit, and gives what is wrong.
+func (b *batch) verifyMerge(ctx context.Context, name, merged string) (wrong string, err error) {
+	line := b.run.o.VerifyMerge
+	if line == "" {
+		return "", nil
+	}
+	name += "-check"
+	var c *worktree.Copy
+	err = b.place.onTree(ctx, func(*worktree.Tree) (err error) {
+		c, err = b.run.repo.Scratch(ctx, b.base.snap, merged, name)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if _, unremoved := c.Remove(context.WithoutCancel(ctx)); unremoved != nil {
+			err = errors.Join(err, unremoved)
+		}
+	}()
+	p, err := b.run.open(ctx, b.siteOf(c), name, true, nil)
+	if err != nil {
+		return "", err
+	}
+	f, err := b.run.try(ctx, p.ws.Exec, line)
+	if err = errors.Join(err, p.Close()); err != nil {
+		return "", err
+	}
+	b.record(&journal.Checked{Command: line, Exit: f.Exit, Killed: f.Killed, Merge: merged, Text: f.output})
+	return f.wrong(), nil
+}
+
+// An uncheckedError refuses a run whose merges cannot be checked as it was told.
+type uncheckedError struct{ cause error }
+
+func (e *uncheckedError) Error() string { return "--verify-merge cannot be run: " + e.cause.Error() }
+
+// Unwrap returns why there is no box.
+func (e *uncheckedError) Unwrap() error { return e.cause }
+
+// Hint says what to do next.
+func (e *uncheckedError) Hint() string {
+	return "leave --verify-merge away, or allow commands without a box with --sandbox off"
 }

@@ -16,7 +16,7 @@ func (r *Repo) Scratch(ctx context.Context, s Snapshot, commit, name string) (*C
 	if err != nil {
 		return nil, err
 	}
-	if err := markDone(c.folder); err != nil {
+	if err := c.Disown(); err != nil {
 		_, left := c.Remove(ctx)
 		return nil, errors.Join(fmt.Errorf("make copy %s: %w", name, err), left)
 	}

@@ -53,7 +53,7 @@ func (e Event) Decode() (Payload, error) {
 func blank(kind string) Payload {
 	for _, p := range []Payload{
 		&RunStarted{}, &Notice{}, &AgentQueued{}, &AgentStarted{}, &Message{}, &Reply{}, &Attempt{}, &Call{}, &Approval{}, &Result{}, &Checked{},
-		&Snapshot{}, &Copied{}, &Collected{}, &Settled{}, &AgentEnded{}, &Fault{}, &RunEnded{},
+		&Snapshot{}, &Copied{}, &Collected{}, &Resolved{}, &Settled{}, &AgentEnded{}, &Fault{}, &RunEnded{},
 	} {
 		if p.class().kind == kind {
 			return p

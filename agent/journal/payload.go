@@ -135,11 +135,21 @@ type Settled struct {
 	Removed   int      `json:"removed,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"` // path and kind
 	Stale     []string `json:"stale,omitempty"`     // of a reader: files that changed since it read them
+	Resolved  string   `json:"resolved,omitempty"`  // who resolved the conflicts of a merged change
 	Ref       string   `json:"ref,omitempty"`       // where an unmerged change is kept
 	Show      string   `json:"show,omitempty"`      // a command that shows it
 	Cause     string   `json:"cause,omitempty"`     // why it was not merged
 	Report    string   `json:"report"`              // as the parent's model is shown it
 	People    string   `json:"people"`              // the same for people, in one line
+}
+
+// Resolved is what became of one try to resolve the conflicts of a child's change.
+type Resolved struct {
+	Child     string   `json:"child"`            // whose change it is
+	Resolver  string   `json:"resolver"`         // the child that tried
+	Conflicts []string `json:"conflicts"`        // path and kind
+	Commit    string   `json:"commit,omitempty"` // what it made, merged; not applied yet
+	Cause     string   `json:"cause,omitempty"`  // why it was refused
 }
 
 // AgentEnded closes an agent.
@@ -192,6 +202,7 @@ func (*Checked) class() class      { return class{"checked", false} }
 func (*Snapshot) class() class     { return class{"snapshot", false} }
 func (*Copied) class() class       { return class{"copied", false} }
 func (*Collected) class() class    { return class{"collected", true} }
+func (*Resolved) class() class     { return class{"resolved", true} }
 func (*Settled) class() class      { return class{"settled", true} }
 func (*AgentEnded) class() class   { return class{"agent-ended", false} }
 func (*Fault) class() class        { return class{"fault", false} }

@@ -35,6 +35,7 @@ type runOptions struct {
 	readable []string
 	conflict string
 	verify   string
+	checks   string // of merges
 	copies   string
 	readers  string
 	tools    string
@@ -109,7 +110,8 @@ func newRun() *cobra.Command {
 		choiceVar(f, &o.copies, "worktree-backend", worktree.Auto, "how writers' copies are made", worktree.Auto, worktree.Overlay, worktree.Fresh)
 	})
 	rare(c, "subagents", "What becomes of changes", func(f *pflag.FlagSet) {
-		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Report), "what a change that does not merge means for later ones", string(orchestrator.Report), string(orchestrator.Stop))
+		choiceVar(f, &o.conflict, "on-conflict", string(orchestrator.Resolve), "what becomes of a change that does not merge", string(orchestrator.Resolve), string(orchestrator.Report), string(orchestrator.Stop))
+		f.StringVar(&o.checks, "verify-merge", "", "`CMD` that has to succeed on each merge; one that fails counts as a conflict")
 	})
 	rare(c, "subagents", "What a person is asked", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.confirmEach, "confirm-each", false, "at --access confirm ask about what writers do in their copies, too")
@@ -254,7 +256,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		return orchestrator.Options{}, err
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
+		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, VerifyMerge: o.checks, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
 		ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),

@@ -62,6 +62,12 @@ func (p *Progress) Watch(e journal.Event) {
 		if e.Agent != parent {
 			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage))
 		}
+	case *journal.Resolved:
+		if d.Cause == "" {
+			p.say(d.Child, "resolved by %s: %s", d.Resolver, strings.Join(d.Conflicts, ", "))
+		} else {
+			p.say(d.Child, "not resolved by %s: %s", d.Resolver, d.Cause)
+		}
 	case *journal.Settled:
 		p.settled(d)
 	case *journal.Fault:

@@ -48,6 +48,8 @@ func events(t *testing.T) []journal.Event {
 		{"0", &journal.Settled{Child: "0.1", People: "reported"}},
 		{"0", &journal.Result{ID: "c", Tool: "delegate_task", OK: true, Text: "a report"}},
 		{"0", &journal.Settled{Child: "0.4", Change: "none", People: "no changes"}},
+		{"0", &journal.Resolved{Child: "0.2", Resolver: "0.5", Conflicts: []string{"a.go (content)"}, Cause: "conflict markers are left in a.go"}},
+		{"0", &journal.Resolved{Child: "0.2", Resolver: "0.6", Conflicts: []string{"a.go (content)"}, Commit: "abc"}},
 		{"0", &journal.Settled{Child: "0.2", Change: "merged", People: "merged: 2 files, +3 -1: a.go, b.go"}},
 		{"0", &journal.Settled{Child: "0.3", Change: "conflict", People: "conflict: 1 file, +1 -1: a.go; conflicts: a.go (content)", Show: "git log -p -1 refs/skein/s/1/kept/0.3"}},
 		{"0", &journal.Fault{Text: "panic: boom", Stack: "goroutine 1"}},
