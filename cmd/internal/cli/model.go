@@ -35,6 +35,7 @@ type modelOptions struct {
 	retryFor             time.Duration
 	recordTo, replayFrom string
 
+	atOnce   int           // exchanges at once; 0 is what suits the provider
 	patience time.Duration // where --retry-for is not given; 0 is what the configuration says, or the flag's default
 }
 
@@ -91,7 +92,7 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	}
 	asked := provider.Options{
 		Keys: ring, Getenv: os.Getenv, Notice: notes.say,
-		Stream: o.stream == "on", RetryFor: o.retryFor,
+		Stream: o.stream == "on", RetryFor: o.retryFor, AtOnce: o.atOnce,
 	}
 	if said := found.config.Stream; said != "" && !c.Flags().Changed("stream") {
 		asked.Stream = said == "on"

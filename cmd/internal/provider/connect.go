@@ -12,6 +12,7 @@ import (
 	"skein/agent/model/command"
 	"skein/agent/model/ollama"
 	"skein/agent/model/openai"
+	"skein/agent/model/pace"
 	"skein/agent/model/retry"
 	"skein/agent/model/script"
 	"skein/agent/model/text"
@@ -29,6 +30,7 @@ type Options struct {
 	Stream   bool
 	Params   model.Params
 	RetryFor time.Duration // below 0: nothing is tried again
+	AtOnce   int           // exchanges at once, until the provider wants less [8; 1 for a model that shares this machine]
 
 	// Notice is told what the user should know of the way to the model. It may be called from
 	// several goroutines at once.
@@ -66,8 +68,18 @@ func Connect(ctx context.Context, c Choice, o Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	link.Client = retry.Client(link.Client, retry.Options{For: o.RetryFor})
+	link.Client = retry.Client(pace.Client(link.Client, o.atOnce(p)), retry.Options{For: o.RetryFor})
 	return link, nil
+}
+
+func (o Options) atOnce(p preset) int {
+	switch {
+	case o.AtOnce > 0:
+		return o.AtOnce
+	case p.speaks == native:
+		return 1
+	}
+	return 8
 }
 
 // remote connects to a provider by HTTP.

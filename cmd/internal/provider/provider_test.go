@@ -389,3 +389,21 @@ func (a *answers) EncodeTools([]model.Tool) (json.RawMessage, error) {
 }
 
 func (a *answers) Dialect() string { return "fake" }
+
+// How many exchanges are made at once is the caller's word, else what suits the provider.
+func TestAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		provider     string
+		asked, given int
+	}{
+		{"openai", 0, 8},
+		{"openai", 3, 3},
+		{ollamaName, 0, 1},
+		{ollamaName, 4, 4},
+	} {
+		p, _ := find(tt.provider)
+		if got := (Options{AtOnce: tt.asked}).atOnce(p); got != tt.given {
+			t.Errorf("atOnce(%s, asked for %d) = %d, want %d", tt.provider, tt.asked, got, tt.given)
+		}
+	}
+}
