@@ -29,12 +29,7 @@ func (m *connected) children(ctx context.Context, o runOptions, notes *notes) (m
 	}
 	for _, name := range m.config.ChildModels {
 		one := &connected{config: m.config, choice: provider.Choice{Model: name, Why: m.config.Path}, row: m.config.Row(name)}
-		if o.budgetUSD > 0 && one.row.Price == nil {
-			notes.say("subagents are not given " + name + ": its prices are not known, and --budget-usd needs them")
-			continue
-		}
-		var err error
-		if one.link, err = provider.Connect(ctx, one.choice, m.asked); err != nil {
+		if err := one.connectChild(ctx, o.dollars(), m.asked); err != nil {
 			notes.say("subagents are not given " + name + ": " + err.Error())
 			continue
 		}
@@ -44,4 +39,14 @@ func (m *connected) children(ctx context.Context, o runOptions, notes *notes) (m
 		})
 	}
 	return models, closeAll
+}
+
+func (m *connected) connectChild(ctx context.Context, limits []dollarLimit, asked provider.Options) (err error) {
+	for _, limit := range limits {
+		if limit.usd > 0 && m.row.Price == nil {
+			return errors.New("its prices are not known, and " + limit.flag + " needs them")
+		}
+	}
+	m.link, err = provider.Connect(ctx, m.choice, asked)
+	return err
 }
