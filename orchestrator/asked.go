@@ -60,12 +60,12 @@ func (c *child) changed() []string {
 }
 
 // shared lists the files of a child's change that its siblings changed, too. All children of a
-// stage have been collected before the first of them settles.
+// stage have been collected before the first of them settles. Resolvers are none of them.
 func (b *batch) shared(c *child) []delegate.Shared {
 	others := map[int][]string{}
-	for d, s := range b.children {
-		if s != c {
-			others[d.Index] = s.changed()
+	for _, o := range b.outcomes {
+		if o.child != nil && o.child != c {
+			others[o.child.d.Index] = o.child.changed()
 		}
 	}
 	return delegate.Overlaps(c.changed(), others)

@@ -186,6 +186,36 @@ func TestOverlapIsNamedInBothReports(t *testing.T) {
 	}
 }
 
+// Who resolves a conflict is no writer of the reply.
+func TestResolversAreNoOverlap(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls:
+    - delegate_task: {task: "elsewhere", access: write}
+    - delegate_task: {task: "one", access: write}
+    - delegate_task: {task: "two", access: write}
+    - delegate_task: {task: "below", access: write}
+- when: {agent: "0.1", turn: 1}
+  call: {search_replace: {path: c.txt, search: "c\n", replace: "C\n"}}
+- when: {agent: "0.2", turn: 1}
+  call: {search_replace: {path: a.txt, search: "top\n", replace: "ONE\n"}}
+- when: {agent: "0.3", turn: 1}
+  call: {search_replace: {path: a.txt, search: "top\n", replace: "TWO\n"}}
+- when: {agent: "0.4", turn: 1}
+  call: {search_replace: {path: a.txt, search: "bottom\n", replace: "BOTTOM\n"}}
+- when: {agent: "0.5", turn: 1}
+  call: {bash: {command: "sed -i '/^[<=>]/d' a.txt"}}
+- say: done
+`).repo(abc)
+	r.run(nil)
+	wants(t, r.reports(),
+		"merged · 1 file · +1 −1 · c.txt\nanswer:",
+		"\noverlap: a.txt is changed by children 3 and 4, too\n",
+		"\nresolved by 0.5: a.txt (content)\n",
+		"\noverlap: a.txt is changed by children 2 and 3, too\n")
+}
+
 // A writer that says it is done and changed nothing is not believed, in place neither.
 func TestWritersThatChangeNothingAreUnverified(t *testing.T) {
 	const idle = "· unverified: it was to change files and changed none\n"
