@@ -44,7 +44,7 @@ func (s *sharedBox) leave() error {
 	return box.Close()
 }
 
-// A guest is a reader's share of a box: a TMPDIR of its own, and processes that end with it.
+// A guest is a reader's share of a box: a /tmp of its own, and processes that end with it.
 type guest struct {
 	shared    *sharedBox
 	box       *lazyBox

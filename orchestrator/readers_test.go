@@ -47,7 +47,7 @@ func inits(t *testing.T) (pids []int) {
 	return pids
 }
 
-// All who read one workspace at the same time have one box, and a TMPDIR each.
+// All who read one workspace at the same time have one box, and a /tmp each.
 func TestReadersShareABox(t *testing.T) {
 	needBox(t)
 	const readers = 8
@@ -55,7 +55,7 @@ func TestReadersShareABox(t *testing.T) {
 	// tells the others: it may be gone when they look.
 	script := "- when: {agent: \"0\", turn: 1}\n  calls:\n" + strings.Repeat("    - delegate_task: {task: look}\n", readers) + `
 - when: {turn: 1}
-  call: {bash: {command: "touch $TMPDIR/here; until [ -e /tmp/all ] || [ $(ls -d /tmp/guest-*/here | wc -l) = 8 ]; do sleep 0.01; done; touch /tmp/all; echo $TMPDIR; readlink /proc/self/ns/pid"}}
+  call: {bash: {command: "touch $HOME/here-$$; until [ -e $HOME/all ] || [ $(ls -d $HOME/here-* | wc -l) = 8 ]; do sleep 0.01; done; touch $HOME/all; stat -c %d $TMPDIR; readlink /proc/self/ns/pid"}}
 - say: done
 `
 	r := newRig(t, script).repo(abc)
@@ -87,28 +87,28 @@ func TestReadersShareABox(t *testing.T) {
 		}
 	}
 	if len(tmps) != readers || len(spaces) != 1 {
-		t.Errorf("%d readers had the TMPDIRs %v and the process namespaces %v", readers, tmps, spaces)
+		t.Errorf("%d readers had their TMPDIRs on %v and the process namespaces %v", readers, tmps, spaces)
 	}
 	if left := inits(t); len(left) != 0 {
 		t.Errorf("boxes are left: %v", left)
 	}
 }
 
-// A reader that ends takes its TMPDIR along, and nothing of the others'.
+// A reader does not see what others have in /tmp, and one that ends takes nothing of theirs along.
 func TestReadersEndApart(t *testing.T) {
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "short"}}, {delegate_task: {task: "long"}}]
 - when: {agent: "0.1", turn: 1}
-  call: {bash: {command: "touch $TMPDIR/here; until [ -e /tmp/seen ]; do sleep 0.01; done"}}
+  call: {bash: {command: "touch /tmp/here; echo $$ > $HOME/pid; mv $HOME/pid $HOME/first; until [ -e $HOME/seen ]; do sleep 0.01; done"}}
 - when: {agent: "0.2", turn: 1}
-  call: {bash: {command: "until [ -e /tmp/guest-0.1/here ]; do sleep 0.01; done; touch /tmp/seen $TMPDIR/mine; while [ -e /tmp/guest-0.1 ]; do sleep 0.01; done; cd /tmp; echo guest-* guest-*/*"}}
+  call: {bash: {command: "until [ -e $HOME/first ]; do sleep 0.01; done; touch /tmp/mine $HOME/seen; while [ -e /proc/$(cat $HOME/first) ]; do sleep 0.01; done; cd /tmp; echo h*ere m*ine"}}
 - say: done
 `).repo(abc)
 	r.run(nil)
 	res := r.results("0.2")
-	if len(res) != 1 || res[0].Text != "exit=0\nguest-0.2 guest-0.2/mine\n" {
+	if len(res) != 1 || res[0].Text != "exit=0\nh*ere mine\n" {
 		t.Errorf("results of the long reader: %+v", res[0])
 	}
 }
@@ -120,9 +120,9 @@ func TestReadersBoxIsReplaced(t *testing.T) {
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "a"}}, {delegate_task: {task: "b"}}]
 - when: {agent: "0.1", turn: 1}
-  call: {bash: {command: "until [ -e /tmp/guest-0.2 ]; do sleep 0.01; done; echo first"}}
+  call: {bash: {command: "until [ -e $HOME/second ]; do sleep 0.01; done; echo first"}}
 - when: {agent: "0.2", turn: 1}
-  call: {bash: {command: "sleep 60"}}
+  call: {bash: {command: "touch $HOME/second; sleep 60"}}
 - when: {turn: 2}
   call: {bash: {command: "echo next"}}
 - when: {turn: 3}

@@ -146,9 +146,10 @@ func (b *Box) start(ctx context.Context, program string) error {
 	}
 	defer func() { _ = theirs.Close() }()
 	b.conn = conn
-	b.init = exec.CommandContext(context.WithoutCancel(ctx), program, boxinit.ArgSetup)
+	b.init = exec.CommandContext(context.WithoutCancel(ctx), program, boxinit.ArgServe)
 	b.init.Args[0] = boxinit.Name
-	b.init.Dir, b.init.Env, b.init.Stderr = "/", []string{}, &b.stderr
+	// One command at a time is looked after: more would take memory for each processor.
+	b.init.Dir, b.init.Env, b.init.Stderr = "/", []string{"GOMAXPROCS=1"}, &b.stderr
 	b.init.ExtraFiles = []*os.File{theirs}
 	b.init.WaitDelay = time.Second
 	b.init.SysProcAttr = attr

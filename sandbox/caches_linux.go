@@ -66,8 +66,8 @@ func (c cache) place() string { return filepath.Join(boxinit.Caches, c.variable)
 
 // cached shows the caches that there are, without what is hidden in them, and returns the
 // variables that tell tools of them. What the variables said before is of no use in a box.
-func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
-	hidden := slices.Concat(p.Hidden, secrets(p.Env))
+func cached(p Policy, secrets []string, r room, add func(boxinit.Mount)) (env []string) {
+	hidden := slices.Concat(p.Hidden, secrets)
 	told := map[string]bool{}
 	for _, c := range caches {
 		source := c.find(p.Env)
@@ -77,10 +77,10 @@ func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
 		}
 		told[c.variable] = true
 		place := c.place()
-		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(source), Target: boxinit.Raw(place), Writable: true, Mine: true, Optional: true})
+		add(boxinit.Mount{Kind: boxinit.Overlay, Source: source, Target: place, Writable: true, Mine: true, Optional: true})
 		for _, path := range hidden {
 			if rel, ok := strings.CutPrefix(path, source+"/"); ok {
-				add(boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(filepath.Join(place, rel))})
+				add(boxinit.Mount{Kind: boxinit.Hide, Target: filepath.Join(place, rel)})
 			}
 		}
 		env = append(env, c.variable+"="+c.form+place)
@@ -89,10 +89,10 @@ func cached(p Policy, r room, add func(boxinit.Mount)) (env []string) {
 	// as well: it complains of a folder that it may not write.
 	if notes, err := filepath.EvalSymlinks(filepath.Join(modules(p.Env), "cache", "download")); err == nil && filepath.IsAbs(notes) &&
 		!slices.ContainsFunc(hidden, func(h string) bool { return within(notes, h) }) {
-		add(boxinit.Mount{Kind: boxinit.Overlay, Source: boxinit.Raw(notes), Target: boxinit.Raw(notes), Writable: true, Mine: true, Optional: true})
+		add(boxinit.Mount{Kind: boxinit.Overlay, Source: notes, Target: notes, Writable: true, Mine: true, Optional: true})
 	}
 	if goCache := caches[0]; !told[goCache.variable] { // too large for the private home
-		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(goCache.place()), Writable: true, Mine: true, Size: r.layers})
+		add(boxinit.Mount{Kind: boxinit.Tmpfs, Target: goCache.place(), Writable: true, Mine: true, Size: r.layers})
 		env = append(env, goCache.variable+"="+goCache.place())
 	}
 	return env

@@ -145,24 +145,13 @@ const kindOfSocket = 0xf
 // x32Bit marks the calls of the x32 ABI, which has numbers of its own on amd64.
 const x32Bit = 0x40000000
 
-// filters are the seccomp programs of a box, as the kernel reads them: the first is for its
-// init and all commands, the other one for commands besides. They are the same for every
-// policy. A machine that they do not know has no box.
-func filters(arch string) (all, commands []byte, err error) {
+// filter is the seccomp program of commands, as the kernel reads it. It is the same for every
+// policy. A machine that it does not know has no box.
+func filter(arch string) ([]byte, error) {
 	program, err := assemble(arch)
-	if err == nil {
-		all, err = encoded(program)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		program, err = assembleOwn(arch)
-	}
-	if err == nil {
-		commands, err = encoded(program)
-	}
-	return all, commands, err
-}
-
-func encoded(program code) ([]byte, error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return nil, fmt.Errorf("assemble the filter of system calls: %w", err)
@@ -196,6 +185,10 @@ func assemble(arch string) (code, error) {
 	made := func(flags, mode uint32) code {
 		return slices.Concat(load(argument(flags)), unless(bpf.JumpBitsNotSet, unix.O_CREAT|tmpfileBit, noSetID(mode)))
 	}
+	// By this limit the init tells commands apart, see boxinit.
+	noTag := func(resource uint32) code {
+		return append(load(argument(resource)), denyIf(unix.EPERM, unix.RLIMIT_MSGQUEUE)...)
+	}
 	families := allowOnly(0, unix.EAFNOSUPPORT, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6)
 	// Asking for a kind that few use has the kernel load code for it.
 	kinds := slices.Concat(
@@ -222,12 +215,18 @@ func assemble(arch string) (code, error) {
 			allowOnly(2, unix.EPROTONOSUPPORT, 0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6),
 		)},
 		{callSocketpair, slices.Concat(families, kinds)},
-		// Limits of others may be read, as the init does, and not set.
+		// Limits may be read, those of others too, and only one's own may be set.
 		{callPrlimit, slices.Concat(
-			load(argument(0)), unless(bpf.JumpEqual, 0, slices.Concat(
-				load(argument(2)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
-				load(argument(2)+4), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
+			load(argument(2)), unless(bpf.JumpNotEqual, 0, slices.Concat(
+				load(argument(2)+4), unless(bpf.JumpNotEqual, 0, allow),
 			)),
+			load(argument(0)), unless(bpf.JumpEqual, 0, deny(unix.EPERM)),
+			noTag(1),
+		)},
+		{callSetrlimit, noTag(0)},
+		// What a closed process writes to disk could not be counted.
+		{callPrctl, slices.Concat(
+			load(argument(0)), unless(bpf.JumpNotEqual, unix.PR_SET_DUMPABLE, slices.Concat(load(argument(1)), denyIf(unix.EPERM, 0))),
 		)},
 		{callCreat, noSetID(1)},
 		{callMknod, noSetID(1)},
@@ -246,31 +245,6 @@ func assemble(arch string) (code, error) {
 		}
 	}
 	return append(program, allow...), nil
-}
-
-// assembleOwn writes the program for commands alone. What it denies the init does itself:
-// it tells commands apart by a limit, see boxinit, and is closed to them.
-func assembleOwn(arch string) (code, error) {
-	t, ok := targets[arch]
-	if !ok {
-		return nil, fmt.Errorf("no filter of system calls for %s", arch)
-	}
-	ofTag := func(arg uint32) code {
-		return slices.Concat(load(argument(arg)), denyIf(unix.EPERM, unix.RLIMIT_MSGQUEUE))
-	}
-	return append(t.add(t.begin(), []rule{
-		{callSetrlimit, ofTag(0)},
-		{callPrlimit, slices.Concat(
-			load(argument(2)), unless(bpf.JumpNotEqual, 0, slices.Concat(
-				load(argument(2)+4), unless(bpf.JumpNotEqual, 0, allow),
-			)),
-			ofTag(1),
-		)},
-		// What a closed process writes to disk could not be counted.
-		{callPrctl, slices.Concat(
-			load(argument(0)), unless(bpf.JumpNotEqual, unix.PR_SET_DUMPABLE, slices.Concat(load(argument(1)), denyIf(unix.EPERM, 0))),
-		)},
-	}), allow...), nil
 }
 
 // A rule is what is asked of the arguments of a call. What the body does not deny is allowed.

@@ -40,7 +40,7 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 		}
 	}
 	for _, m := range spec.Mounts {
-		rel, err := filepath.Rel(view, string(m.Target))
+		rel, err := filepath.Rel(view, m.Target)
 		if err != nil || !filepath.IsLocal(rel) || slices.Contains(p.Scopes, rel) {
 			continue
 		}
@@ -69,7 +69,7 @@ func guardFor(p Policy, view string, spec *boxinit.Spec) (guard, error) {
 			g.shared[rel] = stampOf(info)
 		}
 		spec.Mounts = append(spec.Mounts, boxinit.Mount{
-			Kind: boxinit.Bind, Source: boxinit.Raw(filepath.Join(g.root, rel)), Target: boxinit.Raw(filepath.Join(view, rel)),
+			Kind: boxinit.Bind, Source: filepath.Join(g.root, rel), Target: filepath.Join(view, rel),
 		})
 	}
 	return g, err

@@ -1,13 +1,18 @@
 package sandbox_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"skein/sandbox"
 )
@@ -26,7 +31,7 @@ func guest(t *testing.T, box *sandbox.Box, name string) *sandbox.Guest {
 	return g
 }
 
-// Guests of a box do not meet in their TMPDIRs, and one that leaves takes what is its own and
+// Guests of a box do not meet in what each has of its own, and one that leaves takes that and
 // nothing else.
 func TestGuests(t *testing.T) {
 	box := open(t, sandbox.Policy{Workspace: t.TempDir()})
@@ -37,9 +42,9 @@ func TestGuests(t *testing.T) {
 		g := guest(t, box, fmt.Sprintf("0.%d", i+1))
 		guests = append(guests, g)
 		wg.Go(func() {
-			out := must(t, g, fmt.Sprintf("echo %d > $TMPDIR/same; stat -c '%%a %%U' $TMPDIR | grep -qx \"700 $(id -un)\"; mktemp -u; cat $TMPDIR/same", i))
-			if want := fmt.Sprintf("/tmp/guest-0.%d/", i+1); !strings.HasPrefix(out, want) || !strings.HasSuffix(out, fmt.Sprintf("\n%d\n", i)) {
-				t.Errorf("guest %d printed %q, want a file below %s and its own number", i, out, want)
+			script := fmt.Sprintf("echo %d | tee /tmp/same /dev/shm/same >/dev/null; mkdir /tmp/d && mktemp >/dev/null; cat $TMPDIR/same /dev/shm/same; ls /tmp /dev/shm | grep -c same", i)
+			if got, want := must(t, g, script), fmt.Sprintf("%d\n%[1]d\n2\n", i); got != want {
+				t.Errorf("guest %d printed %q, want %q", i, got, want)
 			}
 			start(t, g, bash("sleep "+m))
 		})
@@ -47,24 +52,22 @@ func TestGuests(t *testing.T) {
 	wg.Wait()
 	start(t, box, bash("sleep "+m))
 	eventually(t, 5*time.Second, "all nine have become sleep", func() bool { return alive(t, "sleep\x00"+m) == 9 })
-	must(t, guests[3], "mkdir -p $TMPDIR/a/b && touch $TMPDIR/a/b/c && chmod 0 $TMPDIR/a/b $TMPDIR/a && ln -s /run $TMPDIR/soft")
+	if got := must(t, box, "cd /tmp; ls -d same d /dev/shm/same 2>/dev/null; echo none"); got != "none\n" {
+		t.Errorf("the box itself sees %q of its guests", got)
+	}
 	if err := guests[3].Close(); err != nil {
 		t.Errorf("Close = %v", err)
 	}
 	if n := alive(t, "sleep\x00"+m); n != 8 {
 		t.Errorf("%d processes run after one guest left, want 8", n)
 	}
-	if got := must(t, box, "cd /tmp; echo guest-*"); got != "guest-0.1 guest-0.2 guest-0.3 guest-0.5 guest-0.6 guest-0.7 guest-0.8\n" {
-		t.Errorf("after the fourth guest left there are %q", got)
-	}
 	if _, err := guests[3].Run(t.Context(), bash("true")); !errors.Is(err, os.ErrClosed) || errors.Is(err, sandbox.ErrEnded) {
 		t.Errorf("Run of a guest that left = %v, want os.ErrClosed and not ErrEnded: the box goes on", err)
 	}
-	must(t, guests[4], "rm -r $TMPDIR")
-	if got := must(t, guests[4], "echo x > $TMPDIR/f; cat $TMPDIR/f"); got != "x\n" {
-		t.Errorf("the TMPDIR that was removed is not there again: %q", got)
+	if got := must(t, guests[4], "cat /tmp/same /dev/shm/same"); got != "4\n4\n" {
+		t.Errorf("a guest that stayed has %q, want its own", got)
 	}
-	must(t, guest(t, box, "0.4"), "test -z \"$(ls -A $TMPDIR)\"") // the name is free again
+	must(t, guest(t, box, "0.4"), "test -z \"$(ls /tmp /dev/shm | grep same)\"") // the name is free again
 	if err := box.Close(); err != nil {
 		t.Error(err)
 	}
@@ -80,11 +83,118 @@ func TestGuests(t *testing.T) {
 }
 
 func TestGuestNames(t *testing.T) {
-	box := open(t, sandbox.Policy{Workspace: t.TempDir(), View: "/tmp/guest-view/of/it"})
+	box := open(t, sandbox.Policy{Workspace: t.TempDir()})
 	guest(t, box, "taken")
-	for _, name := range []string{"", ".", "..", "a/b", "/a", "a/", "../x", "taken", "view"} {
-		if _, err := box.Guest(name); err == nil {
-			t.Errorf("Guest(%q) = nil, want an error", name)
+	for name, free := range map[string]bool{"": false, "taken": false, "../x": true} {
+		if g, err := box.Guest(name); (err == nil) != free {
+			t.Errorf("Guest(%q) = %v, want it free: %v", name, err, free)
+		} else if free {
+			must(t, g, "true")
 		}
 	}
+}
+
+// What a guest has of its own goes when it does, whatever it left there.
+func TestWhatAGuestLeftIsGone(t *testing.T) {
+	box := open(t, sandbox.Policy{Workspace: t.TempDir()})
+	stays, leaves := guest(t, box, "stays"), guest(t, box, "leaves")
+	m := mark()
+	start(t, stays, bash("echo x > /tmp/f; sleep "+m))
+	start(t, leaves, bash("echo x > /tmp/f; chmod 0 /tmp/f; mkdir -m 0 /tmp/d; echo x > /dev/shm/f; sleep "+m+"1"))
+	gone := func(number string) <-chan uint32 {
+		t.Helper()
+		eventually(t, 5*time.Second, "it sleeps", func() bool { return alive(t, "sleep\x00"+number+"\x00") == 1 })
+		pid := pids(t, "sleep\x00"+number+"\x00")[0]
+		watch, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A watch keeps no file system from going.
+		if _, err := unix.InotifyAddWatch(watch, fmt.Sprintf("/proc/%d/root/tmp", pid), unix.IN_ATTRIB); err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(watch), "watch")
+		t.Cleanup(func() { _ = f.Close() })
+		events := make(chan uint32, 1)
+		go func() { // ends with the file
+			var event unix.InotifyEvent
+			if err := binary.Read(f, binary.NativeEndian, &event); err == nil {
+				events <- event.Mask
+			}
+		}()
+		return events
+	}
+	left, kept := gone(m+"1"), gone(m)
+	if err := leaves.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case mask := <-left:
+		if mask&unix.IN_UNMOUNT == 0 {
+			t.Errorf("event %#x, want the file system to be gone", mask)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the /tmp of a guest that left is still there")
+	}
+	select {
+	case mask := <-kept:
+		t.Errorf("event %#x on the /tmp of the guest that stays", mask)
+	default:
+	}
+	must(t, stays, "cat /tmp/f")
+}
+
+// A guest sees in its own /tmp what the box shows there, under the same policy.
+func TestGuestSeesWhatIsShownInTmp(t *testing.T) {
+	dir := t.TempDir()
+	if !strings.HasPrefix(dir, "/tmp/") {
+		t.Skip("temporary folders are elsewhere")
+	}
+	for _, name := range []string{"work/f", "work/secret/f", "other/f"} {
+		write(t, filepath.Join(dir, name), name+"\n")
+	}
+	link(t, "work", filepath.Join(dir, "soft"))
+	box := open(t, sandbox.Policy{
+		Workspace: filepath.Join(dir, "soft"), View: filepath.Join(dir, "soft"), Writable: true, Hidden: []string{"secret"},
+		ReadOnly: []sandbox.Mount{{Host: filepath.Join(dir, "other")}},
+	})
+	script := fmt.Sprintf("cat f %[1]s/soft/f %[1]s/other/f; ls secret; touch %[1]s/other/new 2>/dev/null || echo refused; echo >> f", dir)
+	for name, in := range map[string]runner{"box": box, "guest": guest(t, box, "g")} {
+		write(t, filepath.Join(dir, "work/f"), "work/f\n")
+		if got := must(t, in, script); got != "work/f\nwork/f\nother/f\nrefused\n" {
+			t.Errorf("%s sees %q", name, got)
+		}
+	}
+}
+
+// A guest reaches another one's processes by no means that changes or reads them, though both
+// run as the same user, and its own by those that need no tracing.
+func TestGuestsDoNotMeddle(t *testing.T) {
+	box := open(t, sandbox.Policy{Workspace: t.TempDir()})
+	if box.Held().Landlock < 6 {
+		need(t, false, "this kernel's Landlock does not keep signals inside")
+	}
+	m := mark()
+	a, b := guest(t, box, "a"), guest(t, box, "b")
+	for _, g := range []*sandbox.Guest{a, b} {
+		start(t, g, bash("sleep "+m+" & wait"))
+	}
+	eventually(t, 5*time.Second, "both have become sleep", func() bool { return alive(t, "sleep\x00"+m) == 2 })
+	const others = "for p in $(pgrep -x sleep); do %s; done"
+	for _, row := range []struct{ script, want string }{
+		{"kill -0 $p 2>/dev/null && echo yes || echo no", "yes no"},
+		{"readlink /proc/$p/cwd >/dev/null && echo yes || echo no", "yes no"},
+		{"readlink /proc/$p/fd/0 >/dev/null && echo yes || echo no", "yes no"},
+		{"cat /proc/$p/environ >/dev/null 2>&1 && echo yes || echo no", "yes no"},
+		{"ls -d /proc/$p/root/tmp >/dev/null 2>&1 && echo yes || echo no", "yes no"},
+	} {
+		got := strings.Fields(must(t, a, fmt.Sprintf(others, row.script)))
+		slices.Sort(got)
+		slices.Reverse(got)
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("%s for processes of its own and of the other guest: %q, want %q", row.script, got, row.want)
+		}
+	}
+	must(t, a, "pkill -KILL sleep; true")
+	eventually(t, 5*time.Second, "its own is gone", func() bool { return alive(t, "sleep\x00"+m) == 1 })
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,51 @@ func TestHostileDescriptors(t *testing.T) {
 			t.Cleanup(func() { _ = unix.Close(70 + i) })
 		}
 	})
+}
+
+// Nor does the init keep it, or a folder of the host from building the box.
+func TestInitKeepsNoHandles(t *testing.T) {
+	root := shownFolder(t)
+	for _, name := range []string{"work/f", "above/f", "upper/.keep", "wd/.keep"} {
+		write(t, filepath.Join(root, name), "")
+	}
+	folder, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY, 0) // without CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(folder) })
+	held := func(pid int) (list []string) {
+		t.Helper()
+		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil || len(fds) == 0 {
+			t.Fatalf("descriptors of %d: %d, %v", pid, len(fds), err)
+		}
+		for _, fd := range fds {
+			link, err := os.Readlink(fd)
+			if info, lost := os.Stat(fd); err == nil && (lost == nil && info.IsDir() || strings.Contains(link, filepath.Base(root))) {
+				list = append(list, link)
+			}
+		}
+		return list
+	}
+	if !slices.Contains(held(os.Getpid()), root) {
+		t.Error("control: the folder is not seen to be open here")
+	}
+	layers := &sandbox.Layers{Above: []string{filepath.Join(root, "above")}, Upper: filepath.Join(root, "upper"), Work: filepath.Join(root, "wd")}
+	if err := os.Remove(filepath.Join(root, "wd/.keep")); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []sandbox.Policy{{}, {Writable: true, Layers: layers}} {
+		p.Workspace = filepath.Join(root, "work")
+		before := inits(t)
+		box := open(t, p)
+		must(t, guest(t, box, "g"), "true")
+		for _, pid := range inits(t) {
+			if list := held(pid); !slices.Contains(before, pid) && len(list) > 0 {
+				t.Errorf("the init has open %q", list)
+			}
+		}
+	}
 }
 
 // A command whose box was opened at a terminal types nothing there.
@@ -186,7 +232,8 @@ func TestHostileSignals(t *testing.T) {
 	}
 	for _, script := range []string{
 		"kill -STOP 1", "kill -KILL 1", "kill -SEGV 1", "kill -TERM 1", "kill -INT 1", "kill -ABRT 1", "kill -KILL -1",
-		"for s in $(seq 1 64); do kill -$s 1; done", "ulimit -u 0; ulimit -n 4; kill -STOP -1", "renice 19 1; taskset -p 1 1; ionice -c 3 -p 1",
+		"for s in $(seq 1 64); do kill -$s 1; done",
+		"for t in /proc/1/task/*; do for s in $(seq 1 64); do kill -$s ${t##*/}; done; done", "ulimit -u 0; ulimit -n 4; kill -STOP -1", "renice 19 1; taskset -p 1 1; ionice -c 3 -p 1",
 		"exec 2>&1; prlimit --pid 1 --nofile=3:3", "prlimit --pid 1 --nproc=1:1", "prlimit --pid 1 --as=1:1",
 	} {
 		if _, err := box.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", script}, Timeout: 5 * time.Second}); err != nil {

@@ -53,6 +53,16 @@ func TestHostileProcesses(t *testing.T) {
 		{"maps", "EACCES", "head -c 1 /proc/%s/maps"},
 		{"program", "nothing", "readlink /proc/%s/exe || { echo found nothing; exit 1; }"},
 		{"trace", "EPERM", "try attach %s"},
+		// Those that start commands are of the same user as these.
+		{"any thread's trace", "EPERM", eachThread("try attach $t")},
+		{"any thread's memory", "EPERM", eachThread("try vmread $t")},
+		{"any thread's memory by file", "EACCES", eachThread("head -c 0 $at/mem")},
+		{"any thread's maps", "EACCES", eachThread("head -c 1 $at/maps")},
+		{"any thread's environment", "EACCES", eachThread("cat $at/environ")},
+		{"any thread's root", "EACCES", eachThread("ls $at/root/")},
+		{"any thread's folder", "EACCES", eachThread("ls $at/cwd/")},
+		{"any thread's descriptors", "nothing", eachThread("readlink $at/fd/*")},
+		{"any thread's program", "nothing", eachThread("readlink $at/exe")},
 		{"compare", "EPERM", "try kcmp %s"},
 		{"priority", "EPERM", "for t in /proc/%s/task/*; do try priority ${t##*/} && exit 0; done; exit 1"},
 		{"affinity", "EPERM", "for t in /proc/%s/task/*; do try affinity ${t##*/} && exit 0; done; exit 1"},
@@ -75,6 +85,11 @@ func TestHostileProcesses(t *testing.T) {
 		})
 		w.more = append(w.more, fmt.Sprintf("PID=%d", cmd.Process.Pid))
 	})
+}
+
+// eachThread is a script that fails if what it does fails for all threads of a process.
+func eachThread(does string) string {
+	return "r=1; for at in /proc/%s/task/*; do t=${at##*/}; " + does + " && r=0; done; [ $r = 0 ] || { echo found nothing; exit 1; }"
 }
 
 // noCall says so if this machine does not know a call that needs no privilege on oneself.

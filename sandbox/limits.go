@@ -7,8 +7,8 @@ type Limits struct {
 	// Memory is what the processes of the box have of it together, bytes; by default half of
 	// the machine's, see Share. The command that has most is the one that is ended. It counts
 	// what they have mapped, nameless files that they hold open, and System V segments; the
-	// box's own places in memory, /tmp, HOME and /dev/shm, are bounded by a quarter of it each,
-	// at most 1 GiB, and build caches by half of it. What lies in the buffers of sockets and
+	// box's own places in memory, /tmp, HOME and /dev/shm, and those of each guest, are bounded by
+	// a quarter of it each, at most 1 GiB, and build caches by half of it. What lies in the buffers of sockets and
 	// pipes, or is hidden on purpose where no process shows it, is not counted.
 	Memory int64
 	// Share is how many boxes at once the default of Memory is divided among; 0 is one. A box
@@ -22,7 +22,8 @@ type Limits struct {
 	// removed again counts once it has reached the disk. Names of files do not count, and what
 	// a process writes whose parent ignores its end (SIGCHLD) only as far as it was seen, every
 	// tenth of a second; not at all where the kernel does not show that (SA_NOCLDWAIT). A command
-	// that runs a program which nobody may read cannot be watched: it is ended as "unwatched".
+	// that runs a program which nobody may read can be watched by root only: else it is ended
+	// as "unwatched".
 	Disk int64
 	// FileSize is how large a file a command writes, bytes; 4 GiB by default. Writing more
 	// fails, as on a full disk, or ends the process by SIGXFSZ.

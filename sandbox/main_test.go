@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -222,19 +223,22 @@ func read(t testing.TB, path string) string {
 }
 
 // alive counts the processes of this machine whose command line holds mark.
-func alive(t testing.TB, mark string) int {
+func alive(t testing.TB, mark string) int { return len(pids(t, mark)) }
+
+// pids lists them.
+func pids(t testing.TB, mark string) (list []int) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	for _, p := range paths {
 		if text, err := os.ReadFile(p); err == nil && strings.Contains(string(text), mark) {
-			n++
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
+			list = append(list, pid)
 		}
 	}
-	return n
+	return list
 }
 
 // eventually waits for something that the kernel does in its own time.

@@ -53,11 +53,11 @@ func draft(p Policy) (plan, error) {
 	}
 	most := p.Limits.settled(machineMemory())
 	room := roomIn(most.Memory)
-	spec := boxinit.Spec{View: boxinit.Raw(view), Mounts: system(room), Links: links(), Memory: room.layers}
+	spec := boxinit.Spec{View: view, Mounts: system(room), Links: links(), Memory: room.layers, Own: room.own()}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
 	}
-	if spec.Filter, spec.Own, err = filters(runtime.GOARCH); err != nil {
+	if spec.Filter, err = filter(runtime.GOARCH); err != nil {
 		return none, &noBox{err}
 	}
 	spec.Limits = boxinit.Limits{Memory: most.Memory, Disk: most.Disk, FileSize: most.FileSize, Processes: most.Processes}
@@ -76,8 +76,9 @@ func draft(p Policy) (plan, error) {
 	if spec.Net = p.Net; p.Net {
 		resolvConf("/etc/resolv.conf", add)
 	}
-	caches := cached(p, room, add)
-	gone, err := hide(p, view, &spec)
+	never := secrets(p.Env)
+	caches := cached(p, never, room, add)
+	gone, err := hide(p, view, never, &spec)
 	if err != nil {
 		return none, err
 	}
@@ -89,7 +90,7 @@ func draft(p Policy) (plan, error) {
 		return none, err
 	}
 	anchor(p, view, &spec) // last: what is closed is fixed, and stays closed
-	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: boxinit.Raw(gitConfig(p.Git))}}
+	spec.Files = []boxinit.File{{Path: boxinit.Home + "/.gitconfig", Text: gitConfig(p.Git)}}
 	return plan{spec: spec, view: view, env: environment(p, caches), out: out, gone: gone, guard: guard, output: most.Output}, nil
 }
 
@@ -99,25 +100,37 @@ func (pl *plan) finish(closed []string) {
 		closed = nil
 	}
 	for _, path := range besides(closed, pl.out.told) {
-		if at := nearest(pl.spec.Mounts, path); at >= 0 && slices.Contains(pl.out.shown, string(pl.spec.Mounts[at].Target)) {
-			pl.spec.Mounts = append(pl.spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
+		if at := nearest(pl.spec.Mounts, path); at >= 0 && slices.Contains(pl.out.shown, pl.spec.Mounts[at].Target) {
+			pl.spec.Mounts = append(pl.spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: path})
 			pl.gone = append(pl.gone, path)
 		}
 	}
 	pl.out.veil(&pl.spec, pl.gone)
+	all := slices.Clone(pl.spec.Mounts)
+	pl.spec.Mounts = slices.DeleteFunc(pl.spec.Mounts, func(m boxinit.Mount) bool {
+		return m.Kind == boxinit.Hide && !ofHost(all, m.Target)
+	})
 	slices.SortStableFunc(pl.spec.Mounts, func(a, b boxinit.Mount) int { return cmp.Compare(a.Target+"/", b.Target+"/") })
+}
+
+// ofHost reports whether a path lies in something of the host that a box shows. Elsewhere nothing
+// is there to be hidden.
+func ofHost(mounts []boxinit.Mount, path string) bool {
+	return slices.ContainsFunc(mounts, func(m boxinit.Mount) bool {
+		return m.Kind != boxinit.Hide && m.Kind != boxinit.Tmpfs && within(path, m.Target)
+	})
 }
 
 // workspace shows the files.
 func workspace(p Policy, view string, add func(boxinit.Mount)) {
-	m := boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(p.Workspace), Target: boxinit.Raw(view), Writable: p.Writable}
+	m := boxinit.Mount{Kind: boxinit.Bind, Source: p.Workspace, Target: view, Writable: p.Writable}
 	if l := p.Layers; l != nil {
-		m.Kind, m.Scopes, m.Above = boxinit.Layers, boxinit.Raws(p.Scopes), boxinit.Raws(l.Above)
+		m.Kind, m.Scopes, m.Above = boxinit.Layers, p.Scopes, l.Above
 		switch {
 		case p.Writable:
-			m.Upper, m.Work = boxinit.Raw(l.Upper), boxinit.Raw(l.Work)
+			m.Upper, m.Work = l.Upper, l.Work
 		case l.Upper != "":
-			m.Above = append([]boxinit.Raw{boxinit.Raw(l.Upper)}, m.Above...)
+			m.Above = append([]string{l.Upper}, m.Above...)
 		}
 		add(m)
 		return
@@ -127,7 +140,7 @@ func workspace(p Policy, view string, add func(boxinit.Mount)) {
 	add(m)
 	for _, scope := range p.Scopes {
 		if p.Writable && !whole {
-			m.Writable, m.Source, m.Target = true, boxinit.Raw(filepath.Join(p.Workspace, scope)), boxinit.Raw(filepath.Join(view, scope))
+			m.Writable, m.Source, m.Target = true, filepath.Join(p.Workspace, scope), filepath.Join(view, scope)
 			add(m)
 		}
 	}
@@ -175,6 +188,14 @@ func roomIn(memory int64) room {
 	return room{scratch: fmt.Sprint(min(1<<30, memory/4)), layers: fmt.Sprint(memory / 2)}
 }
 
+// own is what each guest has of its own.
+func (r room) own() (list []boxinit.Mount) {
+	for _, place := range []string{"/tmp", "/dev/shm"} {
+		list = append(list, boxinit.Mount{Kind: boxinit.Tmpfs, Target: place, Writable: true, Mode: 0o1777, Size: r.scratch})
+	}
+	return list
+}
+
 // system is what every box has of its own.
 func system(r room) []boxinit.Mount {
 	mounts := []boxinit.Mount{
@@ -186,7 +207,7 @@ func system(r room) []boxinit.Mount {
 		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch},
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		path := boxinit.Raw("/dev/" + name)
+		path := "/dev/" + name
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.Device, Source: path, Target: path})
 	}
 	return mounts
@@ -237,7 +258,7 @@ func gitMount(p Policy, view string, add func(boxinit.Mount)) error {
 	if err != nil {
 		return &policyError{fmt.Errorf("git directory: %w", err), "name a git directory that exists"}
 	}
-	add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(filepath.Join(view, ".git")), Writable: p.Writable})
+	add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: filepath.Join(view, ".git"), Writable: p.Writable})
 	return nil
 }
 
@@ -272,7 +293,7 @@ func readOnly(p Policy, view string, add func(boxinit.Mount)) error {
 		if resolved, err := filepath.EvalSymlinks(target); err == nil && !within(target, view) {
 			target = resolved
 		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: boxinit.Raw(target)})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: target})
 	}
 	return nil
 }
@@ -286,26 +307,26 @@ func scratch(p Policy, r room, add func(boxinit.Mount)) error {
 		if err != nil {
 			return &policyError{fmt.Errorf("tmp: %w", err), "name a folder that exists"}
 		}
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(source), Target: "/tmp", Writable: true, Mine: true})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: source, Target: "/tmp", Writable: true, Mine: true})
 	}
 	return nil
 }
 
 // hide adds what must not be seen. What the policy shows by name is shown even where the
 // built-in list hides what is around it. The list is of what is hidden besides sockets.
-func hide(p Policy, view string, spec *boxinit.Spec) (gone []string, err error) {
+func hide(p Policy, view string, secrets []string, spec *boxinit.Spec) (gone []string, err error) {
 	shown := map[string]bool{}
 	for _, m := range spec.Mounts {
-		shown[string(m.Target)] = true
+		shown[m.Target] = true
 	}
 	hidden := map[string]bool{}
 	add := func(path string) {
 		if !hidden[path] {
-			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: boxinit.Raw(path)})
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Hide, Target: path})
 		}
 		hidden[path] = true
 	}
-	for _, path := range secrets(p.Env) {
+	for _, path := range secrets {
 		if !shown[path] && path != "/" {
 			add(path)
 			gone = append(gone, path)
@@ -353,10 +374,10 @@ func anchor(p Policy, view string, spec *boxinit.Spec) {
 	}
 	done := map[string]bool{view: true}
 	for _, m := range spec.Mounts {
-		done[string(m.Target)] = true
+		done[m.Target] = true
 	}
 	for _, m := range spec.Mounts {
-		for dir := filepath.Dir(string(m.Target)); m.Kind == boxinit.Hide && within(dir, view) && !done[dir]; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(m.Target); m.Kind == boxinit.Hide && within(dir, view) && !done[dir]; dir = filepath.Dir(dir) {
 			done[dir] = true
 			rel, err := filepath.Rel(view, dir)
 			host := filepath.Join(p.Workspace, rel)
@@ -366,7 +387,7 @@ func anchor(p Policy, view string, spec *boxinit.Spec) {
 			if at := nearest(spec.Mounts, dir); at >= 0 && !spec.Mounts[at].Writable {
 				continue // it lies in what is closed
 			}
-			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(host), Target: boxinit.Raw(dir), Writable: true})
+			spec.Mounts = append(spec.Mounts, boxinit.Mount{Kind: boxinit.Bind, Source: host, Target: dir, Writable: true})
 		}
 	}
 }

@@ -46,7 +46,8 @@ type Policy struct {
 	// below the workspace. What does not exist is ignored. What the policy shows by name is
 	// shown even below a hidden folder.
 	Hidden []string
-	// Tmp is a private host folder shown as /tmp, writable; "" for one in memory.
+	// Tmp is a private host folder shown as /tmp, writable; "" for one in memory. Guests have
+	// one of their own in any case.
 	Tmp string
 	// Env is the environment of commands, whole; see [Environment]. HOME in it says where
 	// the user's secrets and caches are; commands get a private HOME and TMPDIR.
@@ -217,5 +218,6 @@ func (p Policy) below(path string) (rel string, ok bool) {
 
 // within reports whether path is dir or lies below it. Both are clean.
 func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == '/' || dir == "/")
 }

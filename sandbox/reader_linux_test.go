@@ -104,13 +104,24 @@ func TestNoPrivileges(t *testing.T) {
 			t.Errorf("%s: exit 0 in a box, want a failure; output:\n%s", script, out)
 		}
 	}
-	status := must(t, box, "cat /proc/self/status")
-	for _, want := range []string{
-		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
-		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1",
-	} {
-		if !strings.Contains(status, want+"\n") {
-			t.Errorf("status of a command lacks %q", want)
+	kinds := map[string]runner{"box": box, "guest": guest(t, box, "g")}
+	if os.Geteuid() == 0 {
+		dir := t.TempDir()
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		kinds["somebody else's"] = open(t, sandbox.Policy{Workspace: dir})
+		kinds["guest in somebody else's"] = guest(t, open(t, sandbox.Policy{Workspace: dir}), "g")
+	}
+	for name, in := range kinds {
+		status := must(t, in, "cat /proc/self/status")
+		for _, want := range []string{
+			"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+			"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+		} {
+			if !strings.Contains(status, want+"\n") {
+				t.Errorf("status of a command, %s, lacks %q", name, want)
+			}
 		}
 	}
 	// Signals to pid 1 change nothing.

@@ -42,26 +42,18 @@ func (b *Box) launch(ctx context.Context, in *crew, c Command, r boxinit.Request
 		return nil, err
 	}
 	cwd := filepath.Join(b.plan.view, dir)
-	env := override(b.plan.env, texts(r.Env), c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd})
-	r.Argv, r.Dir, r.Env = boxinit.Raws(c.Argv), boxinit.Raw(cwd), boxinit.Raws(env)
+	env := override(b.plan.env, c.Env, []string{"SKEIN_BOX=1", "PWD=" + cwd})
+	r.Argv, r.Dir, r.Env = c.Argv, cwd, env
 	return b.hand(ctx, in, c, r)
 }
 
 // self runs the init's own program as a command.
 func (b *Box) self(ctx context.Context, c Command) (Output, error) {
-	p, err := b.hand(ctx, &b.crew, c, boxinit.Request{Self: true, Argv: boxinit.Raws(c.Argv), Dir: "/", Env: boxinit.Raws(b.plan.env)})
+	p, err := b.hand(ctx, &b.crew, c, boxinit.Request{Self: true, Argv: c.Argv, Dir: "/", Env: b.plan.env})
 	if err != nil {
 		return Output{}, err
 	}
 	return p.wait(ctx)
-}
-
-func texts(raws []boxinit.Raw) []string {
-	list := make([]string, len(raws))
-	for i, r := range raws {
-		list[i] = string(r)
-	}
-	return list
 }
 
 // hand hands a complete request to the init.

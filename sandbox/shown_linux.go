@@ -97,13 +97,13 @@ func (o *outlook) show(path string, may func(found string) bool) {
 		return
 	}
 	o.shown = append(o.shown, found)
-	o.mounts = append(o.mounts, boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(found), Target: boxinit.Raw(found)})
+	o.mounts = append(o.mounts, boxinit.Mount{Kind: boxinit.Bind, Source: found, Target: found})
 }
 
 // link adds links where nothing is shown that has them already.
 func (o *outlook) link(links []boxinit.Link) {
 	for _, l := range links {
-		path := string(l.Path)
+		path := l.Path
 		if !o.visible(path) && !slices.Contains(o.links, l) && !slices.ContainsFunc(o.hidden, func(h string) bool { return within(path, h) }) {
 			o.links = append(o.links, l)
 		}
@@ -156,7 +156,7 @@ func (o *outlook) systemLinks() {
 	}
 	for _, path := range paths {
 		if target, err := os.Readlink(path); err == nil {
-			o.link([]boxinit.Link{{Path: boxinit.Raw(path), Target: boxinit.Raw(target)}})
+			o.link([]boxinit.Link{{Path: path, Target: target}})
 		}
 	}
 	o.link([]boxinit.Link{{Path: "/var/tmp", Target: "/tmp"}})
@@ -171,7 +171,7 @@ func (o *outlook) cover(p Policy, wanted []string) {
 			return
 		}
 		o.covers = append(o.covers, dir)
-		o.mounts = append(o.mounts, boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Raw(dir)})
+		o.mounts = append(o.mounts, boxinit.Mount{Kind: boxinit.Tmpfs, Target: dir})
 	}
 	for _, home := range o.homes {
 		// Those of the system's own users, such as /usr/sbin, are folders of the system.
@@ -249,7 +249,7 @@ func trail(path string) (found string, links []boxinit.Link, err error) {
 		if err != nil {
 			return "", links, err
 		}
-		if links = append(links, boxinit.Link{Path: boxinit.Raw(next), Target: boxinit.Raw(target)}); len(links) > maxLinks {
+		if links = append(links, boxinit.Link{Path: next, Target: target}); len(links) > maxLinks {
 			return "", nil, syscall.ELOOP
 		}
 		if filepath.IsAbs(target) {

@@ -68,6 +68,6 @@ func seenAt(p Policy, view, path string) (list []string) {
 func resolvConf(file string, add func(boxinit.Mount)) {
 	target, err := filepath.EvalSymlinks(file)
 	if err == nil && target != file && within(target, "/run") {
-		add(boxinit.Mount{Kind: boxinit.Bind, Source: boxinit.Raw(target), Target: boxinit.Raw(target)})
+		add(boxinit.Mount{Kind: boxinit.Bind, Source: target, Target: target})
 	}
 }

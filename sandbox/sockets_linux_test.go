@@ -38,7 +38,7 @@ func TestResolvConf(t *testing.T) {
 	}
 	for file, want := range map[string]string{link: target, plain: "", dir + "/absent": ""} {
 		got := ""
-		resolvConf(file, func(m boxinit.Mount) { got = string(m.Source) + string(m.Target) })
+		resolvConf(file, func(m boxinit.Mount) { got = m.Source + m.Target })
 		if got != want+want {
 			t.Errorf("resolvConf(%s) shows %q, want %q", file, got, want)
 		}

@@ -1,8 +1,7 @@
 package sandbox
 
 import (
-	"cmp"
-	"io/fs"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,23 +47,19 @@ func besides(closed, told []string) (list []string) {
 }
 
 // closedToOthers lists the files and folders in a folder that others than root may not read, and the
-// folders that they may. It asks by handle: a box waits for this.
+// folders that they may. It asks by handle, and for no more than it needs: a box waits for this.
 func closedToOthers(dir string, most *int) (closed, open []string) {
-	f, err := os.Open(dir)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil
 	}
-	defer func() { _ = f.Close() }()
-	entries, _ := f.ReadDir(-1) // what cannot be read shows nothing either
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	*most -= len(entries)
-	for _, e := range entries {
-		name := e.Name()
-		if !e.IsDir() && !e.Type().IsRegular() {
-			continue // most of /etc are links
-		}
+	defer func() { _ = unix.Close(fd) }()
+	names, seen := filesIn(fd)
+	*most -= seen
+	slices.Sort(names)
+	for _, name := range names {
 		var st unix.Stat_t
-		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // gone
 		}
 		kind, others := st.Mode&unix.S_IFMT, st.Mode&0o007
@@ -79,6 +74,32 @@ func closedToOthers(dir string, most *int) (closed, open []string) {
 	return closed, open
 }
 
+// filesIn lists what may be files and folders in an open folder, and counts all that is there:
+// most of /etc are links. What cannot be read shows nothing either.
+func filesIn(dir int) (names []string, seen int) {
+	const lengthAt, kindAt, nameAt = 16, 18, 19 // of an entry, as the kernel writes it
+	var page [16 << 10]byte
+	for {
+		n, err := unix.ReadDirent(dir, page[:])
+		if err != nil || n <= 0 {
+			return names, seen
+		}
+		for rest := page[:n]; len(rest) > nameAt; {
+			entry := rest[:min(int(binary.NativeEndian.Uint16(rest[lengthAt:])), len(rest))]
+			rest = rest[len(entry):]
+			name := unix.ByteSliceToString(entry[nameAt:])
+			if name == "." || name == ".." {
+				continue
+			}
+			seen++
+			switch entry[kindAt] {
+			case unix.DT_DIR, unix.DT_REG, unix.DT_UNKNOWN:
+				names = append(names, name)
+			}
+		}
+	}
+}
+
 // veil has what the outlook shows of the host shown without the names that lie in it, whatever
 // comes to stand there. It leaves the rest to the mounts over what stands there now: what is in
 // the workspace, or was named by the policy to be seen as it changes, and, for commands that
@@ -87,11 +108,11 @@ func (o outlook) veil(spec *boxinit.Spec, names []string) {
 	veils := false
 	for _, name := range names {
 		at := nearest(spec.Mounts, name)
-		if at < 0 || !o.veils(string(spec.Mounts[at].Target), spec.UID) || holds(spec.Mounts, name) {
+		if at < 0 || !o.veils(spec.Mounts[at].Target, spec.UID) || holds(spec.Mounts, name) {
 			continue
 		}
 		m := &spec.Mounts[at]
-		m.Kind, m.Names, veils = boxinit.Veil, append(m.Names, boxinit.Raw(strings.TrimPrefix(name, string(m.Target)+"/"))), true
+		m.Kind, m.Names, veils = boxinit.Veil, append(m.Names, strings.TrimPrefix(name, m.Target+"/")), true
 	}
 	if !veils {
 		return
@@ -100,12 +121,12 @@ func (o outlook) veil(spec *boxinit.Spec, names []string) {
 	var mounted []boxinit.Mount
 	for _, point := range mountPoints() {
 		at := nearest(spec.Mounts, point)
-		denied := func(name boxinit.Raw) bool {
-			return within(point, filepath.Join(string(spec.Mounts[at].Target), string(name)))
+		denied := func(name string) bool {
+			return within(point, filepath.Join(spec.Mounts[at].Target, name))
 		}
 		if at >= 0 && spec.Mounts[at].Kind == boxinit.Veil && !slices.ContainsFunc(spec.Mounts[at].Names, denied) {
 			mounted = append(mounted, boxinit.Mount{
-				Kind: boxinit.Bind, Source: boxinit.Raw(point), Target: boxinit.Raw(point), Optional: true, // it may lie under another one
+				Kind: boxinit.Bind, Source: point, Target: point, Optional: true, // it may lie under another one
 			})
 		}
 	}
@@ -127,7 +148,7 @@ func (o outlook) veils(tree string, uid int) bool {
 func nearest(mounts []boxinit.Mount, path string) int {
 	best := -1
 	for i, m := range mounts {
-		if target := string(m.Target); m.Kind != boxinit.Hide && target != path && within(path, target) && (best < 0 || len(target) > len(mounts[best].Target)) {
+		if target := m.Target; m.Kind != boxinit.Hide && target != path && within(path, target) && (best < 0 || len(target) > len(mounts[best].Target)) {
 			best = i
 		}
 	}
@@ -136,7 +157,7 @@ func nearest(mounts []boxinit.Mount, path string) int {
 
 // holds reports whether something is shown by name at a path or below it.
 func holds(mounts []boxinit.Mount, path string) bool {
-	return slices.ContainsFunc(mounts, func(m boxinit.Mount) bool { return m.Kind != boxinit.Hide && within(string(m.Target), path) })
+	return slices.ContainsFunc(mounts, func(m boxinit.Mount) bool { return m.Kind != boxinit.Hide && within(m.Target, path) })
 }
 
 // mountPoints lists where something is mounted on the host.

@@ -147,8 +147,8 @@ func (b *builder) takeFor(i int, m Mount) (err error) {
 	return err
 }
 
-func takeTree(path Raw, attr uint64) (int, error) {
-	fd, err := cloneTree(string(path))
+func takeTree(path string, attr uint64) (int, error) {
+	fd, err := cloneTree(path)
 	if err == nil {
 		err = restrict(fd, "", attr)
 	}
@@ -161,10 +161,10 @@ func takeTree(path Raw, attr uint64) (int, error) {
 func (b *builder) attach(i int, m Mount) error {
 	switch m.Kind {
 	case Bind, Device, Veil:
-		if err := mountPoint(b.binds[i], string(m.Target)); err != nil {
+		if err := mountPoint(b.binds[i], m.Target); err != nil {
 			return err
 		}
-		if err := moveTo(b.binds[i], string(m.Target)); err != nil {
+		if err := moveTo(b.binds[i], m.Target); err != nil {
 			return err
 		}
 		return b.own(m)
@@ -175,14 +175,14 @@ func (b *builder) attach(i int, m Mount) error {
 	case Layers:
 		return b.layers(b.binds[i], m)
 	case Hide:
-		return b.hide(string(m.Target))
+		return b.hide(m.Target)
 	case Proc:
-		return b.proc(string(m.Target))
+		return b.proc(m.Target)
 	case Pts:
 		// A box without terminals is still a box.
 		fd, err := newFileSystem("devpts", "newinstance", "", "ptmxmode", "0666", "mode", "0600")
-		if err == nil && os.Mkdir(string(m.Target), 0o755) == nil {
-			_ = moveTo(fd, string(m.Target))
+		if err == nil && os.Mkdir(m.Target, 0o755) == nil {
+			_ = moveTo(fd, m.Target)
 		}
 		return nil
 	}
@@ -194,6 +194,18 @@ func (b *builder) attach(i int, m Mount) error {
 const mostFiles = "256k"
 
 func (b *builder) tmpfs(m Mount) error {
+	fd, err := attachTmpfs(m)
+	if err != nil {
+		return err
+	}
+	if !m.Writable {
+		b.seals = append(b.seals, fd)
+	}
+	return b.own(m)
+}
+
+// attachTmpfs makes an empty file system in memory and attaches it.
+func attachTmpfs(m Mount) (int, error) {
 	mode := m.Mode
 	if mode == 0 {
 		mode = 0o755
@@ -204,18 +216,12 @@ func (b *builder) tmpfs(m Mount) error {
 	}
 	fd, err := newFileSystem("tmpfs", options...)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	if err := os.MkdirAll(string(m.Target), 0o755); err != nil {
-		return err
+	if err := os.MkdirAll(m.Target, 0o755); err != nil {
+		return -1, err
 	}
-	if err := moveTo(fd, string(m.Target)); err != nil {
-		return err
-	}
-	if !m.Writable {
-		b.seals = append(b.seals, fd)
-	}
-	return b.own(m)
+	return fd, moveTo(fd, m.Target)
 }
 
 // own gives the root of a mount to the user whom commands run as.
@@ -223,11 +229,11 @@ func (b *builder) own(m Mount) error {
 	if !m.Mine || !b.spec.Switch {
 		return nil // who made it is who uses it
 	}
-	return os.Lchown(string(m.Target), b.spec.UID, b.spec.GID)
+	return os.Lchown(m.Target, b.spec.UID, b.spec.GID)
 }
 
 // hide puts an empty folder or file over target. What is absent, or cannot be reached
-// even with the privileges of this stage, has nothing to hide.
+// even with the privileges of the init, has nothing to hide.
 func (b *builder) hide(target string) error {
 	named := target
 	target, err := filepath.EvalSymlinks(named)
@@ -240,10 +246,10 @@ func (b *builder) hide(target string) error {
 		return nil
 	case err != nil:
 		return err
-	case target != named && strings.HasPrefix(string(b.spec.View)+"/", strings.TrimSuffix(target, "/")+"/"):
+	case target != named && strings.HasPrefix(b.spec.View+"/", strings.TrimSuffix(target, "/")+"/"):
 		return errors.New("it is a link to what the box shows")
 	case info.IsDir():
-		return b.tmpfs(Mount{Target: Raw(target), Mode: 0o555})
+		return b.tmpfs(Mount{Target: target, Mode: 0o555})
 	}
 	fd, err := unix.OpenTree(b.null, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -271,12 +277,12 @@ func (b *builder) proc(target string) error {
 
 func (b *builder) write() error {
 	for _, l := range b.spec.Links {
-		if err := link(string(l.Target), string(l.Path)); err != nil {
+		if err := link(l.Target, l.Path); err != nil {
 			return err
 		}
 	}
 	for _, f := range b.spec.Files {
-		if err := os.WriteFile(string(f.Path), []byte(f.Text), 0o644); err != nil {
+		if err := os.WriteFile(f.Path, []byte(f.Text), 0o644); err != nil {
 			return err
 		}
 		if err := b.own(Mount{Target: f.Path, Mine: true}); err != nil {

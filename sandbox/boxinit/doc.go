@@ -1,13 +1,12 @@
 // Package boxinit is the program inside a box, pid 1 of its namespaces.
 //
-// It runs in two stages. The first holds every capability of its own user namespace: it
-// reads a [Spec] from the control socket, builds the mounts, gives up all privileges and
-// executes itself. The second starts the commands it is asked for, reaps, and ends those
-// of them that outstay their leader. When the control socket closes, it exits, and the
-// kernel ends everything else in the box.
+// It reads a [Spec] from the control socket and builds the mounts. Then it starts the commands
+// it is asked for, reaps, and ends those of them that outstay their leader. When the control
+// socket closes, it exits, and the kernel ends everything else in the box.
 //
-// Two stages, because the Go runtime has threads and privileges belong to a thread: only
-// an exec makes what one thread gave up true for the whole process.
+// It keeps the capabilities that it has in its own user namespace. Commands never had them:
+// privileges belong to a thread, and those threads that start commands gave up theirs, for
+// good. What a thread starts cannot have more.
 //
 // It is written without net and os/exec, so that it stays small. Only package sandbox and
 // the two main packages may import it.
@@ -30,9 +29,7 @@ const (
 
 // Arguments that select what the init does; they follow argv[0].
 const (
-	ArgSetup  = "setup"  // stage one: what package sandbox starts
-	argServe  = "serve"  // stage two
-	ArgTidy   = "tidy"   // a command that removes a folder, whatever its modes
+	ArgServe  = "serve"  // the life of an init
 	ArgProbe  = "probe"  // a command of the self-test, see [Probe]
 	ArgFolder = "folder" // outside of boxes: keeps a temporary folder as long as its standard input is open
 )

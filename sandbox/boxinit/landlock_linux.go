@@ -24,8 +24,9 @@ const scopes = 6
 
 // confine puts Landlock on the calling thread and whatever it executes, as far as this
 // kernel has it, and returns its version; 0 is none. The mounts say the same already:
-// this holds where they do not, as for a FIFO or a socket on a read-only mount.
-func confine(spec Spec) (version int, err error) {
+// this holds where they do not, as for a FIFO or a socket on a read-only mount. Files may be
+// changed at the writable paths and below.
+func confine(writable []string) (version int, err error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EOPNOTSUPP) || errno == 0 && v < 2 {
 		return 0, nil // version 1 forbids to move a file from one folder to another
@@ -54,7 +55,7 @@ func confine(spec Spec) (version int, err error) {
 		return 0, fmt.Errorf("landlock: %w", errno)
 	}
 	defer func() { _ = unix.Close(int(fd)) }()
-	for _, path := range writable(spec.Mounts) {
+	for _, path := range writable {
 		if err := permit(int(fd), path, rights); err != nil && !changed(err) { // nothing is there to be changed
 			return 0, fmt.Errorf("landlock: %s: %w", path, err)
 		}
@@ -76,10 +77,10 @@ func writable(mounts []Mount) (paths []string) {
 		case !m.Writable && m.Kind != Overlay:
 		case m.Kind == Layers:
 			for _, scope := range m.Scopes {
-				paths = append(paths, filepath.Join(string(m.Target), string(scope)))
+				paths = append(paths, filepath.Join(m.Target, scope))
 			}
 		default:
-			paths = append(paths, string(m.Target))
+			paths = append(paths, m.Target)
 		}
 	}
 	return paths

@@ -1,11 +1,8 @@
 package boxinit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -20,12 +17,8 @@ func Main() {
 		mode = os.Args[1]
 	}
 	switch mode {
-	case ArgSetup:
-		setup()
-	case argServe:
-		serve(socket(ControlFD), os.Args[2:])
-	case ArgTidy:
-		tidy(os.Args[2:])
+	case ArgServe:
+		serve(socket(ControlFD))
 	case ArgProbe:
 		os.Exit(probe(os.Args[2:], os.Stdout))
 	case ArgFolder:
@@ -35,72 +28,92 @@ func Main() {
 	os.Exit(2)
 }
 
-// setup is stage one. It answers only when it fails; stage two says that all went well.
-func setup() {
-	// What is given up below is given up by this thread, and the exec makes it the only one.
-	runtime.LockOSThread()
-	control := socket(ControlFD)
-	err := becomeServer(control)
-	_ = control.send(failure(0, err)) // nobody listens when this fails
-	os.Exit(1)
-}
-
-func becomeServer(control socket) error {
-	// Whoever started skein may have left descriptors open in it, and through one of them
-	// a command could write outside.
-	if err := unix.CloseRange(ControlFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close inherited descriptors: %w", err)
+// newServer makes what the socket asks for: a box, and the server in it.
+func newServer(control socket) (*server, error) {
+	if err := closeInherited(); err != nil {
+		return nil, fmt.Errorf("close inherited descriptors: %w", err)
+	}
+	unix.CloseOnExec(int(control))
+	preferCommands()
+	counts, err := os.Open("/proc/self/io")
+	if err != nil {
+		counts = nil // of a kernel that does not count
 	}
 	var spec Spec
 	if _, err := control.receive(&spec); err != nil {
-		return fmt.Errorf("read the policy: %w", err)
+		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	// Opened before /proc and the program's own folder may be hidden.
-	self, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open the init: %w", err)
+	s := &server{
+		control: control, restraint: restraintOf(spec), limits: spec.Limits, launchers: map[string]launcher{},
+		byPID: map[int]*command{}, byID: map[int64]*command{}, counts: counts, gone: map[uint64]int64{},
 	}
-	in := inside{Limits: spec.Limits, Own: spec.Own}
-	preferCommands()
-	takeTurns(initSlice)
-	if in.Held.Processes, err = limitProcesses(spec); err != nil {
-		return err
+	if s.held.Processes, err = limitProcesses(spec); err != nil {
+		return nil, err
 	}
 	limitObjects(spec)
-	if err := build(spec); err != nil {
-		return err
+	if err := apart(func() error { return build(spec) }); err != nil {
+		return nil, err
 	}
 	if !spec.Net {
 		if err := loopbackUp(); err != nil {
-			return fmt.Errorf("bring the loopback device up: %w", err)
+			return nil, fmt.Errorf("bring the loopback device up: %w", err)
 		}
 	}
 	if err := limitFiles(spec.Limits.FileSize); err != nil {
-		return err
+		return nil, err
 	}
-	if err := dropPrivileges(spec); err != nil {
-		return err
+	if err := closeToOthers(); err != nil {
+		return nil, err
 	}
-	if err := unix.Access(string(spec.View), unix.X_OK); err != nil {
-		return &policyFault{FaultPath, &fs.PathError{Op: "enter", Path: string(spec.View), Err: err}}
+	takeTurns()
+	s.own = ownOf(spec)
+	if s.tags, err = newTags(); err != nil {
+		return nil, err
 	}
-	if in.Held.Landlock, err = confine(spec); err != nil {
-		return err
-	}
-	if spec.Net && in.Held.Landlock < scopes {
-		// Abstract sockets belong to the network: buses and displays listen there.
-		return &policyFault{FaultNet, fmt.Errorf("abstract sockets need landlock of version %d to be held: this kernel has %d", scopes, in.Held.Landlock)}
-	}
-	if err := install(spec.Filter); err != nil {
-		return err
-	}
-	text, err := json.Marshal(in)
+	s.launchers[""], s.held.Landlock, err = newLauncher(nothing, s.restraint)
+	return s, err
+}
+
+func nothing() error { return nil }
+
+// closeInherited closes what whoever started skein left open in it: through one of these a
+// command could write outside. What survived the exec is inherited; the runtime's own would not.
+func closeInherited() error {
+	dir, err := unix.Open("/proc/self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	// One command at a time is looked after: more would take memory for each processor.
-	err = syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), []string{Name, argServe, string(text)}, []string{"GOMAXPROCS=1"})
-	return fmt.Errorf("start the init's second stage: %w", err)
+	defer func() { _ = unix.Close(dir) }()
+	var inherited []int
+	numbered(dir, func(fd int) bool {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 && fd > ControlFD {
+			inherited = append(inherited, fd)
+		}
+		return true
+	})
+	for _, fd := range inherited {
+		_ = unix.Close(fd) // it is gone in any case
+	}
+	return nil
+}
+
+// apart runs build on a thread that has a table of descriptors of its own: what is open of the
+// host there goes with it.
+func apart(build func() error) (err error) {
+	// The runtime opens descriptors for itself with the first file. They are for all threads.
+	if root, err := os.Open("/"); err == nil {
+		_ = root.Close()
+	}
+	done := make(chan struct{})
+	go func() { // waited for below
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with this function
+		if err = unix.Unshare(unix.CLONE_FILES); err == nil {
+			err = build()
+		}
+	}()
+	<-done
+	return err
 }
 
 // A policyFault is a box that could be had for another policy.

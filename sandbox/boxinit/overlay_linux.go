@@ -36,7 +36,7 @@ func takeLayers(m Mount) (layers, error) {
 		return l, nil
 	}
 	var err error
-	l.upper, err = takeTree(Raw(filepath.Dir(string(m.Upper))), attr) // both folders in one mount
+	l.upper, err = takeTree(filepath.Dir(m.Upper), attr) // both folders in one mount
 	return l, err
 }
 
@@ -115,7 +115,7 @@ func (b *builder) upper(dir string, l layers, m Mount) (upper, work string, err 
 		}
 	}
 	if m.Upper == "" {
-		return upper, work, b.own(Mount{Target: Raw(upper), Mine: true})
+		return upper, work, b.own(Mount{Target: upper, Mine: true})
 	}
 	if err := moveTo(l.upper, work); err != nil {
 		return "", "", err
@@ -126,14 +126,14 @@ func (b *builder) upper(dir string, l layers, m Mount) (upper, work string, err 
 	return upper, work, err
 }
 
-// byHandle opens the folder of that name in a tree, and is a path to it as long as this
-// program runs.
-func byHandle(tree int, path Raw) (string, error) {
-	fd, err := unix.Openat(tree, filepath.Base(string(path)), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// byHandle opens the folder of that name in a tree, and is a path to it as long as this thread
+// runs, whose descriptors are its own.
+func byHandle(tree int, path string) (string, error) {
+	fd, err := unix.Openat(tree, filepath.Base(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	return "/proc/self/fd/" + strconv.Itoa(fd), nil
+	return "/proc/thread-self/fd/" + strconv.Itoa(fd), nil
 }
 
 // cache lets commands change what they see of a folder of the user's without changing it:
@@ -141,22 +141,22 @@ func byHandle(tree int, path Raw) (string, error) {
 // own is cold, and one that is shown where the user has it stays as it is.
 func (b *builder) cache(i int, m Mount) error {
 	fd, ok := b.binds[i]
-	if _, err := os.Lstat(string(m.Target)); !ok && err == nil && m.Source == m.Target {
+	if _, err := os.Lstat(m.Target); !ok && err == nil && m.Source == m.Target {
 		return nil
 	}
 	if !ok {
 		m.Kind, m.Size = Tmpfs, b.spec.Memory
 		return b.tmpfs(m)
 	}
-	if err := os.MkdirAll(string(m.Target), 0o755); err != nil {
+	if err := os.MkdirAll(m.Target, 0o755); err != nil {
 		return err
 	}
-	return moveTo(fd, string(m.Target))
+	return moveTo(fd, m.Target)
 }
 
 // layers attaches the workspace.
 func (b *builder) layers(fd int, m Mount) error {
-	target := string(m.Target)
+	target := m.Target
 	if err := mountPoint(fd, target); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (b *builder) layers(fd int, m Mount) error {
 	if m.Writable && slices.Contains(m.Scopes, ".") {
 		return nil
 	}
-	scopes := map[Raw]int{}
+	scopes := map[string]int{}
 	if m.Writable {
 		for _, name := range m.Scopes {
 			tree, err := takeScope(fd, name)
@@ -180,7 +180,7 @@ func (b *builder) layers(fd int, m Mount) error {
 		return err
 	}
 	for name, tree := range scopes { // none lies in another
-		if err := moveTo(tree, filepath.Join(target, string(name))); err != nil {
+		if err := moveTo(tree, filepath.Join(target, name)); err != nil {
 			return fmt.Errorf("scope %s: %w", name, err)
 		}
 	}
@@ -188,8 +188,8 @@ func (b *builder) layers(fd int, m Mount) error {
 }
 
 // takeScope takes a folder of the workspace by handle: no layer may lead it somewhere else.
-func takeScope(workspace int, name Raw) (int, error) {
-	dir, err := unix.Openat2(workspace, string(name), &unix.OpenHow{
+func takeScope(workspace int, name string) (int, error) {
+	dir, err := unix.Openat2(workspace, name, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	})
 	if err != nil {

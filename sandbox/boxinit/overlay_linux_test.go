@@ -39,7 +39,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // of what would be wrong
 	b := &builder{binds: map[int]int{}}
-	if err := b.cache(0, Mount{Kind: Overlay, Source: Raw(dir), Target: Raw(dir), Writable: true}); err != nil {
+	if err := b.cache(0, Mount{Kind: Overlay, Source: dir, Target: dir, Writable: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "v1.mod")); err != nil {

@@ -1,12 +1,11 @@
 package boxinit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -24,16 +23,19 @@ type command struct {
 	killed string // the limit for which it was ended
 }
 
-// A server is stage two. One goroutine, that of serve, owns it.
+// A server runs the commands of a box. One goroutine, that of serve, owns it.
 type server struct {
-	control socket
-	tags    *tags
-	launch  launcher
-	byPID   map[int]*command
-	byID    map[int64]*command
+	control   socket
+	held      Held
+	tags      *tags
+	restraint restraint
+	own       own
+	launchers map[string]launcher // by the guest whose commands they start; "" for the box's own
+	byPID     map[int]*command
+	byID      map[int64]*command
 
 	limits   Limits
-	own      int              // descriptor of what the kernel counts for the init; -1 for none
+	counts   *os.File         // what the kernel counts for the init; nil for nothing
 	reaped   int64            // bytes that all processes wrote which the init has waited for
 	gone     map[uint64]int64 // tag → bytes that processes wrote which the init had to reap
 	unwaited map[int]child    // seen by the last look, with parents that do not wait for them
@@ -47,37 +49,21 @@ type message struct {
 	fds []int
 }
 
-// serve runs commands until the control socket closes, and does not return. Stage one says
-// in args what holds the box.
-func serve(control socket, args []string) {
-	unix.CloseOnExec(int(control))
-	// Opened before the init closes itself to everybody.
-	own, _ := unix.Open("/proc/self/io", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	var in inside
-	err := json.Unmarshal([]byte(strings.Join(args, "")), &in)
-	if err == nil {
-		// Commands run as the same user: they must not look into the init.
-		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	}
-	// A handler for every signal: a command that sends one to pid 1 changes nothing.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals)
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, unix.SIGCHLD)
-
-	s := &server{control: control, byPID: map[int]*command{}, byID: map[int64]*command{}, limits: in.Limits, own: own, gone: map[uint64]int64{}}
-	if err == nil {
-		s.tags, err = newTags()
-	}
-	if err == nil {
-		s.launch, err = newLauncher(in.Own)
-	}
+// serve builds a box and runs commands in it until the control socket closes. It does not
+// return.
+func serve(control socket) {
+	// The kernel knows a process by its first thread, which so never starts a command.
+	runtime.LockOSThread()
+	s, err := newServer(control)
 	if err != nil {
-		_ = control.send(failure(0, err))
+		_ = control.send(failure(0, err)) // nobody listens when this fails
 		unix.Exit(1)
 	}
+	s.reply(Reply{Held: &s.held}) // the rest is done while nobody waits for it
+	ignoreSignals()
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
 	reserveThreads()
-	s.reply(Reply{Held: &in.Held})
 
 	requests := make(chan message)
 	go receive(control, requests) // ends with the process
@@ -101,6 +87,14 @@ func serve(control socket, args []string) {
 		}
 		s.settle()
 	}
+}
+
+// ignoreSignals has the process live on when a command sends it a signal of which the Go runtime
+// would die. The kernel does what it takes for the rest, as this is pid 1.
+func ignoreSignals() {
+	signal.Notify(make(chan os.Signal, 1),
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV,
+		unix.SIGSTKFLT, unix.SIGTERM, unix.SIGSYS)
 }
 
 func receive(control socket, to chan<- message) {
@@ -129,9 +123,16 @@ func (s *server) handle(m message) {
 			_ = unix.Close(fd)
 		}
 	}()
-	if m.Kill {
+	switch {
+	case m.Kill:
 		if c := s.byID[m.ID]; c != nil {
 			s.sweep(c)
+		}
+		return
+	case m.Leave:
+		if l := s.launchers[m.Guest]; l != nil && m.Guest != "" {
+			close(l)
+			delete(s.launchers, m.Guest)
 		}
 		return
 	}
@@ -150,52 +151,64 @@ func (s *server) start(m message) (*command, error) {
 	if len(m.fds) < 2 || len(m.fds) > 3 || len(m.Argv) == 0 {
 		return nil, fmt.Errorf("bad request: %d descriptors, %d arguments", len(m.fds), len(m.Argv))
 	}
-	files := []uintptr{0, uintptr(m.fds[0]), uintptr(m.fds[1])}
-	if len(m.fds) == 3 {
-		files[0] = uintptr(m.fds[2])
-	} else {
-		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = unix.Close(null) }()
-		files[0] = uintptr(null)
-	}
-	argv, dir, env := texts(m.Argv), string(m.Dir), texts(m.Env)
-	program, err := "/proc/self/exe", error(nil)
-	if m.Self {
-		argv = append([]string{Name}, argv...)
-	} else if program, err = LookPath(argv[0], dir, env); err != nil {
+	l, err := s.launcherOf(m.Guest)
+	if err != nil {
 		return nil, err
-	}
-	if m.Tmp != "" {
-		if err := os.Mkdir(string(m.Tmp), 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
-			return nil, err
-		}
 	}
 	tag, err := s.tags.next()
 	if err != nil {
 		return nil, err
 	}
 	var pid int
-	s.launch.do(func() {
-		pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
-			Dir: dir, Env: env, Files: files,
-			Sys: &syscall.SysProcAttr{Setsid: true},
-		})
-	})
+	l.do(func() { pid, err = m.launch() })
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", argv[0], err)
+		return nil, err
 	}
 	return &command{id: m.ID, pid: pid, tag: tag}, nil
 }
 
-func texts(raws []Raw) []string {
-	list := make([]string, len(raws))
-	for i, r := range raws {
-		list[i] = string(r)
+// launcherOf is the launcher of a guest, which is made for its first command.
+func (s *server) launcherOf(guest string) (launcher, error) {
+	if l := s.launchers[guest]; l != nil {
+		return l, nil
 	}
-	return list
+	l, _, err := newLauncher(s.own.enter, s.restraint)
+	if err != nil {
+		return nil, fmt.Errorf("guest %s: %w", guest, err)
+	}
+	s.launchers[guest] = l
+	return l, nil
+}
+
+// launch starts the program that is asked for, on the thread of a launcher: what it may look up
+// and execute is for the kernel to say.
+func (m message) launch() (pid int, err error) {
+	files := []uintptr{0, uintptr(m.fds[0]), uintptr(m.fds[1])}
+	if len(m.fds) == 3 {
+		files[0] = uintptr(m.fds[2])
+	} else {
+		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = unix.Close(null) }()
+		files[0] = uintptr(null)
+	}
+	argv, dir, env := m.Argv, m.Dir, m.Env
+	program := "/proc/self/exe"
+	if m.Self {
+		argv = append([]string{Name}, argv...)
+	} else if program, err = LookPath(argv[0], dir, env); err != nil {
+		return 0, err
+	}
+	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
+		Dir: dir, Env: env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return pid, nil
 }
 
 // reap takes note of every child that has ended, adopted ones included.
@@ -215,9 +228,9 @@ func (s *server) reap() {
 			return
 		}
 		delete(s.unwaited, pid)
-		if before := s.reaped; s.own >= 0 {
+		if before := s.reaped; s.counts != nil {
 			// The kernel adds what a child wrote, with its own children, to who waits for it.
-			n, _ := unix.Pread(s.own, s.text[:], 0)
+			n, _ := s.counts.ReadAt(s.text[:], 0)
 			if s.reaped = max(before, bytesWritten(s.text[:max(n, 0)])); orphan {
 				s.gone[tag] += s.reaped - before
 			}

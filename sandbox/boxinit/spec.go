@@ -1,32 +1,5 @@
 package boxinit
 
-import "encoding/base64"
-
-// A Raw is a string of any bytes: paths, arguments and environments need not be text,
-// and JSON would change what is not.
-type Raw string
-
-// MarshalText makes text of r.
-func (r Raw) MarshalText() ([]byte, error) {
-	return base64.StdEncoding.AppendEncode(nil, []byte(r)), nil
-}
-
-// UnmarshalText undoes MarshalText.
-func (r *Raw) UnmarshalText(text []byte) error {
-	raw, err := base64.StdEncoding.AppendDecode(nil, text)
-	*r = Raw(raw)
-	return err
-}
-
-// Raws makes every string of a list a Raw.
-func Raws(list []string) []Raw {
-	raws := make([]Raw, len(list))
-	for i, s := range list {
-		raws[i] = Raw(s)
-	}
-	return raws
-}
-
 // A Kind says what is attached at a [Mount]'s target.
 type Kind string
 
@@ -46,28 +19,28 @@ const (
 // A Mount is one thing attached to the tree of a box.
 type Mount struct {
 	Kind     Kind
-	Source   Raw // host path, resolved
-	Target   Raw // path in the box, resolved; made if absent, in file systems of the box only
+	Source   string // host path, resolved
+	Target   string // path in the box, resolved; made if absent, in file systems of the box only
 	Writable bool
-	Optional bool   // left out if Source is gone, or a link, when it is taken; an Overlay elsewhere is empty
-	Mode     uint32 // of the root of a Tmpfs; 0 = 0755
-	Size     string // of a Tmpfs, as the kernel reads it; "" = half of the memory
-	Mine     bool   // the root of a Tmpfs, Bind or Overlay belongs to the commands' user
-	Above    []Raw  // of Layers, the topmost first
-	Upper    Raw    // of writable Layers; "" = in memory, thrown away
-	Work     Raw    // beside Upper
-	Names    []Raw  // of a Veil, relative to Source, sorted
-	Scopes   []Raw  // of writable Layers: folders that alone are writable, relative; "." = all of it
+	Optional bool     // left out if Source is gone, or a link, when it is taken; an Overlay elsewhere is empty
+	Mode     uint32   // of the root of a Tmpfs; 0 = 0755
+	Size     string   // of a Tmpfs, as the kernel reads it; "" = half of the memory
+	Mine     bool     // the root of a Tmpfs, Bind or Overlay belongs to the commands' user
+	Above    []string // of Layers, the topmost first
+	Upper    string   // of writable Layers; "" = in memory, thrown away
+	Work     string   // beside Upper
+	Names    []string // of a Veil, relative to Source, sorted
+	Scopes   []string // of writable Layers: folders that alone are writable, relative; "." = all of it
 }
 
 // A File is written while the box is built.
 type File struct {
-	Path, Text Raw
+	Path, Text string
 }
 
 // A Link is a symbolic link made while the box is built, unless something stands at Path.
 type Link struct {
-	Path, Target Raw
+	Path, Target string
 }
 
 // A Spec is all an init needs to know to build its box.
@@ -76,12 +49,12 @@ type Spec struct {
 	Links  []Link
 	Files  []File
 	Memory string // size of the memory that all throw-away layers share; "" = half of it
-	View   Raw    // where the workspace is
+	View   string // where the workspace is
 	UID    int    // user of the commands, as on the host
 	GID    int
-	Switch bool   // the init is root and must become UID
-	Filter []byte // seccomp program for everything in the box, as the kernel reads it
-	Own    []byte // another one, for commands alone
+	Switch bool    // the init is root and must become UID
+	Filter []byte  // seccomp program for commands, as the kernel reads it
+	Own    []Mount // of Kind Tmpfs: what each guest has of its own at such a place
 	Limits Limits
 	Net    bool // the network is the host's
 }
@@ -95,14 +68,15 @@ type Limits struct {
 // A Request starts a command or ends one. With the first come the descriptors of the
 // command's output, its errors and, if it has one, its input.
 type Request struct {
-	ID   int64
-	Tell bool  // answer also when it has started, see [Reply]
-	Kill bool  // end command ID and all its descendants
-	Self bool  // the program is the init's own; Argv follows argv[0]
-	Argv []Raw // looked up on PATH of Env
-	Dir  Raw   // absolute
-	Tmp  Raw   // a folder that is made before, closed to others, if it is absent; "" = none
-	Env  []Raw
+	ID    int64
+	Tell  bool     // answer also when it has started, see [Reply]
+	Kill  bool     // end command ID and all its descendants
+	Self  bool     // the program is the init's own; Argv follows argv[0]
+	Argv  []string // looked up on PATH of Env
+	Dir   string   // absolute
+	Guest string   // whose command it is; "" = the box's own
+	Leave bool     // nothing but that the guest is gone; no reply
+	Env   []string
 }
 
 // What a policy can ask for in vain.
@@ -125,15 +99,8 @@ type Reply struct {
 	Held    *Held  // in the first reply
 }
 
-// Held is what stage one could put on the box; what it had to is not told.
+// Held is what the init could put on the box; what it had to is not told.
 type Held struct {
 	Landlock  int  // version; 0 = none
 	Processes bool // the kernel bounds them
-}
-
-// inside is what stage one tells stage two.
-type inside struct {
-	Held   Held
-	Limits Limits
-	Own    []byte // see Spec
 }

@@ -14,7 +14,7 @@ import (
 // veil makes a layer that hides names of the folder below it. A mount over a file goes as soon
 // as the host puts another one there, and over what is absent there is none: a name that the
 // layer denies stays away whatever the host does.
-func veil(dir, below string, names []Raw) error {
+func veil(dir, below string, names []string) error {
 	info, err := os.Stat(below)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func veil(dir, below string, names []Raw) error {
 		return err
 	}
 	for _, name := range names {
-		if err := deny(dir, below, string(name)); err != nil {
+		if err := deny(dir, below, name); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func deny(dir, below, name string) error {
 			break
 		}
 		if err != nil || !info.IsDir() {
-			return nil // closed to this stage, which is closed to commands
+			return nil // closed to the init, and so to commands
 		}
 		switch had, err := os.Lstat(filepath.Join(dir, at)); {
 		case err != nil:

@@ -1,12 +1,11 @@
 package boxinit
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,19 +18,20 @@ const MaxFrame = 8 << 20
 // travel with the header.
 const HeaderLen = 4
 
-// Encode makes a message ready to send: header and JSON body.
+// Encode makes a message ready to send: header and body.
 func Encode(v any) ([]byte, error) {
-	body, err := json.Marshal(v)
+	frame, err := encode(make([]byte, HeaderLen), reflect.ValueOf(v))
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > MaxFrame {
-		return nil, fmt.Errorf("message of %d bytes: longer than %d", len(body), MaxFrame)
+	if n := len(frame) - HeaderLen; n > MaxFrame {
+		return nil, fmt.Errorf("message of %d bytes: longer than %d", n, MaxFrame)
 	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), nil
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-HeaderLen))
+	return frame, nil
 }
 
-// Decode reads one message from r.
+// Decode reads one message from r into what v points to.
 func Decode(r io.Reader, v any) error {
 	var header [HeaderLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -49,10 +49,7 @@ func decodeBody(r io.Reader, header [HeaderLen]byte, v any) error {
 	if _, err := io.ReadFull(r, body); err != nil {
 		return err
 	}
-	// An init of another version must not build a box without what it does not know.
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	return d.Decode(v)
+	return decode(string(body), reflect.ValueOf(v).Elem())
 }
 
 // socket is the init's end of the control socket.

@@ -167,7 +167,8 @@ var unheld = []struct {
 	{always, "hard links", "settings of agents and editors that have a second name in the workspace can be changed by that; they are told of, but not those in closed folders"},
 	{always, "root's files", "for commands that run as root, those in /etc, /usr/local/etc and /opt are hidden, the first 4,000 entries; others of the system's folders, and those made after a box was opened, can be read"},
 	{always, "what a person starts", "a command that may change the workspace may change build files, instructions to agents and hook manifests there, and what the configuration of git names in it (core.hooksPath, include.path)"},
-	{always, "readers of one tree", "share a box, with a TMPDIR each: their commands see each other's temporary files and can end each other"},
+	{always, "readers of one tree", "share a box, with a /tmp and a /dev/shm each: their commands see each other's processes and have one HOME, one loopback device and one set of build caches"},
+	{signals, "readers of one tree", "their commands can end each other's"},
 	{always, "memory", "buffers of sockets and pipes, page tables, and what a program hides on purpose where no process shows it, are not counted"},
 	{always, "disk", "names of files are not counted, and what a process writes whose parent ignores its end (SIGCHLD) only as far as it was seen"},
 	{pipes, "named pipes", "a reader may write into one of the workspace that another program reads"},
@@ -176,7 +177,8 @@ var unheld = []struct {
 
 // Versions of Landlock that brought something.
 const (
-	pipes  = 2
-	paths  = 9
-	always = math.MaxInt
+	pipes   = 2
+	signals = 6
+	paths   = 9
+	always  = math.MaxInt
 )
