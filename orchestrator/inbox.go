@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"skein/agent"
 	"skein/agent/journal"
 	"skein/scheduler"
 	"skein/tools/gate"
@@ -81,7 +82,8 @@ func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
 	case errors.Is(err, errLate):
 		why = "the user did not answer in time, and the question is withdrawn. Go on without it, and say so in your answer"
 	case ctx.Err() != nil:
-		why = "not answered: " + context.Cause(ctx).Error()
+		_, cause := agent.Ended(ctx)
+		why = "not answered: " + cause
 	case err != nil:
 		why = "the question could not be asked"
 	case !answer.Granted:
