@@ -112,6 +112,9 @@ func (r Report) change(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "%s · %s · +%d −%d · %s\n", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
 	}
+	for _, t := range r.Tries {
+		fmt.Fprintf(b, "not resolved: %s\n", tools.Show(inLine(t, whyRunes)))
+	}
 	if r.Resolved != "" {
 		fmt.Fprintf(b, "resolved by %s: %s\n", r.Resolved, list(shown(r.Conflicts)))
 	}
@@ -120,9 +123,6 @@ func (r Report) change(b *strings.Builder) {
 			break
 		}
 		fmt.Fprintf(b, "conflict: %s\n", tools.Show(c))
-	}
-	for _, t := range r.Tries {
-		fmt.Fprintf(b, "not resolved: %s\n", tools.Show(inLine(t, whyRunes)))
 	}
 	if r.Why != "" {
 		fmt.Fprintf(b, "not merged: %s\n", inLine(r.Why, whyRunes))

@@ -109,7 +109,7 @@ func (b *batch) combine(ctx context.Context, name string, ch worktree.Change) (m
 	if err != nil || wrong == "" {
 		return merged, nil, err
 	}
-	k := &clash{why: "merged, it fails " + b.run.o.VerifyMerge, list: []worktree.Conflict{{Path: b.run.o.VerifyMerge, Kind: kindVerify, Text: wrong}}, start: merged}
+	k := &clash{why: "merged, it fails a check", list: []worktree.Conflict{{Path: b.run.o.VerifyMerge, Kind: kindVerify, Text: wrong}}, start: merged}
 	for _, c := range b.base.merged {
 		k.touch = append(k.touch, names(c.change.Files)...)
 	}
@@ -144,9 +144,13 @@ func (b *batch) conflict(ctx context.Context, c *child, rep *delegate.Report, k 
 		if k.Kind != kindVerify && !strings.HasPrefix(k.Text, "@@") {
 			paths = append(paths, k.Path) // no place in a file: what the child did to it tells more
 		}
-		if k.Text != "" {
-			fmt.Fprintf(&shown, "--- %s\n%s\n", k.Path, strings.TrimSuffix(k.Text, "\n"))
+		if k.Text == "" {
+			continue
 		}
+		if k.Kind != kindVerify { // whose text begins with the command
+			fmt.Fprintf(&shown, "--- %s\n", k.Path)
+		}
+		shown.WriteString(strings.TrimSuffix(k.Text, "\n") + "\n")
 	}
 	if len(paths) > 0 {
 		if diff, err := b.run.repo.Diff(ctx, c.change.Base, c.change.Commit, paths...); err == nil {

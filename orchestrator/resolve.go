@@ -45,6 +45,9 @@ func (b *batch) resolve(ctx context.Context, k *clash, rep *delegate.Report) (st
 			return merged, nil
 		}
 		rep.Tries = append(rep.Tries, r.name+": "+firstLine(flaw))
+		if r.out.Stop == agent.Cancelled {
+			break // whoever ended it wants no other
+		}
 		wrong = flaw
 	}
 	return "", nil
@@ -56,6 +59,7 @@ func (b *batch) resolver(k *clash, task string) *child {
 	d.Task = delegate.Task{Task: task, Title: "resolve the conflict of " + k.of.name, Access: delegate.Writing}
 	r := &child{name: b.nextChild(), d: d, start: k.start}
 	b.children[d] = r
+	b.run.control.queue(r.name)
 	b.run.journal.Append(r.name, &journal.AgentQueued{Title: d.Title, Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
 	return r
 }
@@ -67,6 +71,7 @@ func (b *batch) solve(ctx context.Context, r *child, k *clash) (merged, flaw str
 		_, err := b.RunChild(ctx, r.d)
 		return err
 	}}})[0]
+	b.run.control.over(r.name) // it may not have started
 	b.run.sum.settled(b.report(r))
 	if r.copy != nil {
 		defer b.drop(ctx, r)

@@ -23,10 +23,10 @@ func (b *batch) resolveTask(ctx context.Context, k *clash, wrong string) string 
 	var s strings.Builder
 	checked := len(k.list) > 0 && k.list[0].Kind == kindVerify
 	if checked {
-		fmt.Fprintf(&s, "Changes of two subagents merge as text, but together they fail a check. Your workspace holds them merged. Make the check succeed.\n\n")
+		s.WriteString("Changes of subagents merge as text, but what that makes fails a check. Your workspace holds it. Make the check succeed.\n\n")
 		fmt.Fprintf(&s, "The check: %s\n", k.list[0].Text)
 	} else {
-		s.WriteString("Changes of two subagents do not merge. Your workspace holds them merged as far as that goes, with both sides between markers (<<<<<<<, =======, >>>>>>>) where a text conflicts. Solve the conflicts.\n\nConflicts:\n")
+		s.WriteString("Changes of subagents do not merge. Your workspace holds them merged as far as that goes, with both sides between markers (<<<<<<<, =======, >>>>>>>) where a text conflicts. Solve the conflicts.\n\nConflicts:\n")
 		for _, line := range k.lines() {
 			s.WriteString("- " + tools.Show(line) + "\n")
 		}

@@ -232,3 +232,47 @@ func TestEditsMeanwhileAreNotResolved(t *testing.T) {
 		t.Errorf("tried %+v, want nobody at the user's own edit", tries)
 	}
 }
+
+// A child's own writers conflict in its copy and are resolved there, one level down.
+func TestNestedConflictIsResolvedInTheChildsCopy(t *testing.T) {
+	needBox(t)
+	deep := strings.NewReplacer(`"0.1"`, `"0.1.1"`, `"0.2"`, `"0.1.2"`, `"0.3"`, `"0.1.3"`, `"0"`, `"0.1"`, " 0.2", " 0.1.2")
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "both", access: write}}
+`+deep.Replace(twoOnALine("0ms", "0ms")+resolves)+andDone).repo(abc)
+	r.run(func(o *orchestrator.Options) { o.MaxDepth = 2 })
+	s := r.settled()
+	if len(s) != 3 || s[1].Child != "0.1.2" || s[1].Resolved != "0.1.3" || s[2].Child != "0.1" || s[2].Change != delegate.Merged {
+		t.Fatalf("settled %+v", s)
+	}
+	if text := r.read("a.txt"); !strings.HasPrefix(text, "ONE TWO\n1\n") {
+		t.Errorf("a.txt = %q", text)
+	}
+	r.nothingLeft("")
+}
+
+// Whoever ends a resolver wants no other one.
+func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
+	needBox(t)
+	r := newRig(t, twoOnALine("0ms", "0ms")+`
+- when: {agent: "0.3"}
+  latency: 1h
+  say: never
+`+andDone).repo(abc)
+	var control orchestrator.Control
+	r.run(func(o *orchestrator.Options) {
+		o.Control = &control
+		watch := o.Watch
+		o.Watch = func(e journal.Event) {
+			watch(e)
+			if e.Kind == "agent-started" && e.Agent == "0.3" && !control.End("0.3") {
+				t.Error("the resolver is no child that can be ended")
+			}
+		}
+	})
+	s := r.settled()[1]
+	if s.Change != delegate.Conflict || s.Ref == "" || strings.Count(s.Report, "not resolved: ") != 1 || len(control.Children()) > 0 {
+		t.Errorf("settled %+v, want it kept after one try; children %q", s, control.Children())
+	}
+}

@@ -95,3 +95,55 @@ func TestVerifyWithoutABox(t *testing.T) {
 		t.Errorf("said %q, want once that it is not run", r.notices())
 	}
 }
+
+// Merges that cannot be checked as asked are refused before anything is begun.
+func TestVerifyMergeNeedsABox(t *testing.T) {
+	no := errors.New("no box on this system")
+	var events []journal.Event
+	_, err := orchestrator.Run(t.Context(), orchestrator.Options{
+		Dir: t.TempDir(), Client: slow{}, VerifyMerge: "true",
+		Probe: func(context.Context, bool) error { return no },
+		Watch: func(e journal.Event) { events = append(events, e) },
+	}, "go")
+	if h := (interface{ Hint() string })(nil); !errors.Is(err, no) || !errors.As(err, &h) || !strings.Contains(h.Hint(), "--sandbox off") {
+		t.Errorf("Run = %v, want why with a hint", err)
+	}
+	if slices.ContainsFunc(events, func(e journal.Event) bool { return e.Kind == "agent-started" }) {
+		t.Error("the agent was started")
+	}
+}
+
+// A merge that fails its check is resolved within the files of the changes it holds, and what
+// resolves it is checked itself.
+func TestVerifyMergeIsHeldBySolutions(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls: [{delegate_task: {task: "one", access: write}}, {delegate_task: {task: "two", access: write}}]
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: one, content: "1\n"}}
+- when: {agent: "0.2", turn: 1}
+  call: {write_file: {path: two, content: "2\n"}}
+- when: {agent: "0.3", turn: 1, task: "(?s)fails a check.*exit 1.*both are there.*Change only these files: one, two\n"}
+  call: {write_file: {path: other, content: "x\n"}}
+- when: {agent: "0.4", turn: 1, task: "it changed files that do not conflict: other"}
+  call: {bash: {command: "echo more >> one"}}
+- say: done
+`).repo(abc)
+	r.run(func(o *orchestrator.Options) {
+		o.VerifyMerge = "touch made; test ! -e two || { echo both are there; exit 1; }"
+	})
+	s := r.settled()
+	if s[0].Change != "merged" || s[1].Change != "conflict" || s[1].Ref == "" || !slices.ContainsFunc(s[1].Conflicts, func(c string) bool { return strings.HasSuffix(c, " (verify)") }) {
+		t.Errorf("settled %+v, want the second kept for its check", s)
+	}
+	for _, want := range []string{"| both are there\n", "not resolved: 0.3: it changed files that do not conflict: other\n", "not resolved: 0.4: merged, it fails a check"} {
+		if !strings.Contains(s[1].Report, want) {
+			t.Errorf("report %q, want %q", s[1].Report, want)
+		}
+	}
+	if tree := r.tree(); !strings.Contains(tree, "one -rw") || strings.Contains(tree, "two") || strings.Contains(tree, "made") {
+		t.Errorf("the tree is %s, want the first change and nothing of checks", tree)
+	}
+	r.nothingLeft(s[1].Ref)
+}

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		switch os.Getenv("CRASH_IN") {
 		case "team":
 			run = crashTeam
+		case "resolve":
+			run = crashResolve
 		case "base":
 			run = makeBase
 		}
