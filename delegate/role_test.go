@@ -3,6 +3,7 @@ package delegate
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,4 +85,31 @@ func TestSpecListsRoles(t *testing.T) {
 	if strings.Contains(without.Description+string(without.Schema), `role`) || strings.Contains(string(without.Schema), "model") {
 		t.Errorf("without roles and models it is offered as %s %s", without.Description, without.Schema)
 	}
+}
+
+// Whatever a file holds, it gives a role as it is meant to be, or a fault in one line.
+func FuzzParseRole(f *testing.F) {
+	f.Add("---\ndescription: x\naccess: read\ntools: [grep]\nmodel: a/b\n---\nbody")
+	f.Add("---\ndescription: |\n  x\n  y\n---\n")
+	f.Add("---\na: &a [x]\ndescription: *a\n---\n")
+	f.Add("---\n? {a: b}\n: c\ndescription: \"\\x\"\n---")
+	f.Add("---\ndescription: >-\n\ttabs\ntools: !!set {a}\n---\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseRole("r", []byte(text), someTools)
+		if err != nil {
+			var fault *RoleError
+			if !errors.As(err, &fault) || strings.ContainsAny(fault.Text, "\n\r") || fault.Line > strings.Count(text, "\n")+2 {
+				t.Fatalf("ParseRole(%q) = %#v, want a fault in one line of the file", text, err)
+			}
+			return
+		}
+		if r.Name != "r" || r.Description == "" || strings.ContainsAny(r.Description, "\n\r\x1b") || r.Access != "" && r.Access != ReadOnly && r.Access != Writing {
+			t.Fatalf("ParseRole(%q) = %+v", text, r)
+		}
+		for _, tool := range r.Tools {
+			if !slices.Contains(someTools, tool) {
+				t.Fatalf("ParseRole(%q) has the tool %q", text, tool)
+			}
+		}
+	})
 }
