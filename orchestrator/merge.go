@@ -22,7 +22,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		return nil
 	}
 	// A copy holds the whole repository; the workspace may be a subdirectory of it.
-	switch outside := c.change.Outside(b.place.tree.Prefix); {
+	switch outside, beyond := c.change.Outside(b.place.tree.Prefix), b.beyond(c); {
 	case ctx.Err() != nil:
 		return keep("the run was ended before", "")
 	case b.base.stopped != "":
@@ -31,8 +31,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		return keep("the subagent did not finish", rep.Detail)
 	case len(outside) > 0:
 		return keep("it changed files outside the workspace: "+strings.Join(outside, ", "), "")
-	case b.beyond(c) != "":
-		return keep(b.beyond(c), "")
+	case beyond != "":
+		return keep(beyond, "")
 	}
 	merged, k, err := b.combine(ctx, c.name, c.change)
 	if err == nil && k != nil {

@@ -33,10 +33,14 @@ func (r *run) readRoles(files tools.FS) []delegate.Role {
 	if err != nil {
 		faults = append(faults, rolesDir+": "+cause(err).Error())
 	}
+	known := ToolNames() // not only those that are offered in this run
+	for _, t := range r.o.Own {
+		known = append(known, t.Spec().Name)
+	}
 	var roles []delegate.Role
 	for _, name := range names {
 		file := path.Join(rolesDir, name+".md")
-		role, err := readRole(files, name, file, r.names())
+		role, err := readRole(files, name, file, known)
 		if bad := (*delegate.RoleError)(nil); errors.As(err, &bad) && bad.Line > 0 {
 			faults = append(faults, fmt.Sprintf("%s:%d: %s", tools.Show(file), bad.Line, bad.Text))
 			continue
