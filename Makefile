@@ -35,8 +35,8 @@ bench:
 
 # On disk, and in memory.
 bench-worktrees:
-	$(GO) test ./worktree -run '^$$' -bench Writers -benchtime 1x
-	SKEIN_BENCH_DIR=/dev/shm $(GO) test ./worktree -run '^$$' -bench Writers -benchtime 1x
+	$(GO) test ./worktree -run '^$$' -bench "Writers|Moves" -benchtime 1x
+	SKEIN_BENCH_DIR=/dev/shm $(GO) test ./worktree -run '^$$' -bench "Writers|Moves" -benchtime 1x
 
 bench-boxes:
 	$(GO) test ./sandbox -run '^$$' -bench 'Costs|Work' -benchtime 50x

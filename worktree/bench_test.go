@@ -130,6 +130,57 @@ func benchWay(b *testing.B, root, cache, way string) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkMoves takes changes through that move ever more files. What one file costs stays
+// the same.
+func BenchmarkMoves(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			dir, err := os.MkdirTemp(os.Getenv("SKEIN_BENCH_DIR"), "bench")
+			check(b, err)
+			b.Cleanup(func() { _ = os.RemoveAll(dir) })
+			root := filepath.Join(dir, "tree")
+			for i := range n {
+				at := filepath.Join(root, "from", benchName(i))
+				check(b, os.MkdirAll(filepath.Dir(at), 0o755))
+				check(b, os.WriteFile(at, fmt.Appendf(nil, "file %d\n", i), 0o644))
+			}
+			benchRun(b, root, "init", "-q", "--template=", "-b", "main")
+			benchRun(b, root, "add", "-A")
+			benchRun(b, root, "commit", "-q", "-m", "first")
+			from, to := "from", "to"
+			for b.Loop() {
+				r, err := worktree.Open(b.Context(), root, worktree.Options{Cache: filepath.Join(dir, "cache"), Backend: worktree.Fresh})
+				check(b, err)
+				s, err := r.Tree().Snapshot(b.Context())
+				check(b, err)
+				c, err := r.Copy(b.Context(), s, "0.1")
+				check(b, err)
+				check(b, os.Rename(filepath.Join(c.Root, from), filepath.Join(c.Root, to)))
+				lap := time.Now()
+				took := func(what string) {
+					b.ReportMetric(float64(time.Since(lap).Microseconds())/float64(n), what+"-µs/file")
+					lap = time.Now()
+				}
+				ch, err := c.Collect(b.Context(), "work\n")
+				check(b, err)
+				took("collect")
+				merged, err := r.Merge(b.Context(), s.Commit, ch)
+				check(b, err)
+				took("merge")
+				_, err = r.Tree().Apply(b.Context(), s.Commit, merged)
+				check(b, err)
+				took("apply")
+				_, err = c.Remove(b.Context())
+				check(b, err)
+				_, err = r.Close(b.Context())
+				check(b, err)
+				from, to = to, from
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 func benchGit(b *testing.B, root, dir string) {
 	for b.Loop() {
 		lap := time.Now()

@@ -91,6 +91,10 @@ func (l *ledger) replace(i int, e *entry) error {
 // empties reports whether the ledger deletes files of a folder that stands at the entry's
 // path: what was made there since is somebody's.
 func (l *ledger) empties(e *entry) bool {
+	// Nearly always none does, and looking through all entries for each would take minutes.
+	if info, err := os.Lstat(l.file(e)); err != nil || !info.IsDir() {
+		return false
+	}
 	return slices.ContainsFunc(l.Entries, func(other *entry) bool {
 		return other.New.Type == "" && strings.HasPrefix(string(other.Path), string(e.Path)+"/")
 	})
@@ -168,15 +172,20 @@ func (l *ledger) stray(i int, e *entry) string {
 
 // makeFolders makes the planned folders above a path.
 func (l *ledger) makeFolders(name string) error {
-	for _, folder := range l.Folders {
-		if strings.HasPrefix(name, string(folder)+"/") {
-			at := l.at(folder)
-			if err := os.Mkdir(at, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-			if err := ownLike(filepath.Dir(at), at); err != nil {
-				return err
-			}
+	for i, r := range name {
+		if r != '/' {
+			continue
+		}
+		folder := bytePath(name[:i])
+		if _, ours := slices.BinarySearch(l.Folders, folder); !ours {
+			continue
+		}
+		at := l.at(folder)
+		if err := os.Mkdir(at, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := ownLike(filepath.Dir(at), at); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type ledger struct {
 	Tree    bytePath   // which one it is for, see [Tree.name]
 	Root    bytePath   // where that was; see [Repo.rootOf]
 	Keep    bytePath   // folder that stays though it be empty: the one the user works in
-	Folders []bytePath // that will be made, outer ones first
+	Folders []bytePath // that will be made, sorted: outer ones first
 	Entries []*entry   // in the order in which they are carried out, deletions first
 	Record  string     `json:",omitempty"` // ref that goes when this is rolled back; see [Repo.record]
 	Of      string     `json:",omitempty"` // copy of the same run whose change this is: done when this is
@@ -65,16 +65,6 @@ const (
 	ledgerOld  = "old"  // old files by the index of their entries
 	ledgerTold = "told" // why Recover could do nothing, when it said so
 )
-
-// addFolders notes folders that will be made.
-func (l *ledger) addFolders(names []string) {
-	for _, name := range names {
-		if !slices.Contains(l.Folders, bytePath(name)) {
-			l.Folders = append(l.Folders, bytePath(name))
-		}
-	}
-	slices.Sort(l.Folders)
-}
 
 // write keeps the old files and makes all of the ledger durable, itself last.
 func (l *ledger) write() error {

@@ -20,6 +20,10 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 	for _, c := range changes {
 		gone[c.path] = c.new == absent
 	}
+	sparse := map[string]bool{}
+	for _, name := range now.sparse {
+		sparse[name] = true
+	}
 	for _, c := range changes {
 		e := &entry{Path: bytePath(c.path), mode: c.new}
 		if c.old == "160000" || c.new == "160000" {
@@ -45,16 +49,20 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 			found = append(found, Conflict{Path: c.path, Kind: KindInTheWay})
 		case now.stored[c.path]:
 			found = append(found, Conflict{Path: c.path, Kind: KindFilter})
-		case c.old != absent && slices.Contains(now.sparse, c.path):
+		case c.old != absent && sparse[c.path]:
 			found = append(found, Conflict{Path: c.path, Kind: KindSparse})
 		case c.old != absent && (err != nil || e.Old.Type == ""):
 			found = append(found, Conflict{Path: c.path, Kind: KindMeanwhile})
 		}
 		if c.new != absent {
-			l.addFolders(folders)
+			for _, folder := range folders {
+				l.Folders = append(l.Folders, bytePath(folder))
+			}
 		}
 		l.Entries = append(l.Entries, e)
 	}
+	slices.Sort(l.Folders)
+	l.Folders = slices.Compact(l.Folders)
 	slices.SortStableFunc(l.Entries, func(a, b *entry) int {
 		switch x, y := a.mode == absent, b.mode == absent; {
 		case x == y:
