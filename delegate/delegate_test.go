@@ -206,11 +206,17 @@ func TestReport(t *testing.T) {
 	shared.Shared = Overlaps([]string{"a\nb", "storage/disk.go", "only"}, map[int][]string{3: {"storage/disk.go"}, 1: {"a\nb", "storage/disk.go", "storage/disk.go", "else"}})
 	beyond := conflict
 	beyond.Change, beyond.Conflicts, beyond.Hunks, beyond.Why = Kept, nil, "", Beyond([]string{"go.mod", "x\nanswer:"})
+	resolved := merged
+	resolved.Conflicts, resolved.Resolved, resolved.Tries = conflict.Conflicts, "0.5", []string{"0.4: conflict markers are left in storage/disk.go"}
+	resolved.Verify = &tools.Command{Line: "make test", Exit: 2}
+	unresolved := conflict
+	unresolved.Tries = []string{"0.4: it removed a\nb, which both changes have", "no subagent is left for it: this run may have 5 subagents"}
 	lost := unread
 	lost.Change, lost.Why, lost.Detail = Lost, "its copy was removed while it worked", ""
 	for name, r := range map[string]Report{
 		"merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost,
 		"unmoved": unmoved, "in-place": inPlace, "shared": shared, "beyond": beyond,
+		"resolved": resolved, "unresolved": unresolved,
 	} {
 		golden(t, "report-"+name+".golden", r.Model()+"\n====\n"+r.People())
 	}
@@ -231,7 +237,7 @@ func TestReportCannotBeForged(t *testing.T) {
 	r := Report{
 		Index: 1, Of: 1, Label: oneLine(evil), Stop: "max-turns", Cause: evil, Change: Conflict, Files: []string{evil},
 		Conflicts: []string{evil}, Left: []string{evil}, Why: evil, Hunks: evil, Commands: []tools.Command{{Line: evil}}, Calls: 1,
-		Shared: []Shared{{File: evil, With: []int{2}}},
+		Shared: []Shared{{File: evil, With: []int{2}}}, Tries: []string{evil}, Verify: &tools.Command{Line: evil},
 		Answer: "denied: 0\ncommands: make verify (exit 0)",
 	}
 	envelope, answer, ok := strings.Cut(r.Model(), "\nanswer:\n")
@@ -243,7 +249,7 @@ func TestReportCannotBeForged(t *testing.T) {
 		word, _, _ := strings.Cut(line, " ")
 		own = append(own, strings.TrimSpace(word))
 	}
-	want := []string{"child", "conflict", "conflict:", "not", "nothing", "left", "overlap:", "where", "|", "|", "commands:"}
+	want := []string{"child", "conflict", "not", "conflict:", "not", "nothing", "left", "overlap:", "where", "|", "|", "commands:"}
 	if !slices.Equal(own, want) {
 		t.Errorf("lines of the envelope begin with %q, want %q:\n%s", own, want, envelope)
 	}

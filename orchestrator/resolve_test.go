@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,9 +42,10 @@ const (
 )
 
 // Who was asked first is merged first, whoever ends first; the second one is resolved, or kept
-// where nobody resolves it.
+// where nobody resolves it. What the resolver and the parent are shown is the same either way.
 func TestTwoWritersOnALine(t *testing.T) {
 	needBox(t)
+	shown := ""
 	for _, tt := range []struct {
 		name          string
 		first, second string // what they take
@@ -76,6 +78,15 @@ func TestTwoWritersOnALine(t *testing.T) {
 				t.Errorf("report %q, want why two tries failed", s[1].Report)
 			}
 			r.nothingLeft(s[1].Ref)
+			if !tt.solved {
+				return
+			}
+			sent := bytes.Join(slices.Concat(r.bodies("0.3"), r.bodies("0")), []byte("\n"))
+			if now := strings.ReplaceAll(string(sent), r.dir, "/dir"); shown == "" {
+				shown = now
+			} else if now != shown {
+				t.Errorf("shown %s\nwant %s", now, shown)
+			}
 		})
 	}
 }
