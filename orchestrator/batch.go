@@ -26,6 +26,7 @@ type batch struct {
 	recorded int // results recorded so far
 	children map[*delegate.Delegation]*child
 	base     base
+	endings  int // see [Control.ended]
 }
 
 // An outcome is what became of one call.
@@ -42,7 +43,8 @@ func (n *node) batch(ctx context.Context, calls []model.ToolCall) ([]tools.Resul
 	n.reads.Next()
 	talk := n.talk.Messages()
 	b := &batch{
-		node: n, before: talk[:len(talk)-1], calls: calls, outcomes: make([]outcome, len(calls)),
+		endings: n.run.control.ended(),
+		node:    n, before: talk[:len(talk)-1], calls: calls, outcomes: make([]outcome, len(calls)),
 		children: map[*delegate.Delegation]*child{},
 	}
 	jobs := make([]scheduler.Job, len(calls))

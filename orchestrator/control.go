@@ -15,6 +15,7 @@ import (
 type Control struct {
 	mu       sync.Mutex
 	children map[string]*held // by ordinal: those that have not ended, queued ones among them
+	endings  int              // how often all of them were ended
 }
 
 // A held child can be ended.
@@ -43,6 +44,7 @@ func (c *Control) Children() []string {
 func (c *Control) EndChildren() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endings++
 	for _, h := range c.children {
 		h.end()
 	}
@@ -59,6 +61,14 @@ func (c *Control) End(ordinal string) bool {
 		h.end()
 	}
 	return ok
+}
+
+// ended is how often all children were ended. Who grows children without being asked to does not
+// go on with it once that has changed.
+func (c *Control) ended() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endings
 }
 
 // queue takes note of a child that was asked for.

@@ -213,3 +213,52 @@ func TestSlotIsFreeAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// Who ends the children ends the resolving of conflicts, too: no other resolver is tried, and none
+// begins for what the children left.
+func TestEndingChildrenEndsResolving(t *testing.T) {
+	script := twoOnALine("0ms", "0ms") + "- when: {agent: \"0.3\"}\n  latency: 1h\n  say: never\n" + andDone
+	for name, tt := range map[string]struct {
+		end  func(c *orchestrator.Control) bool
+		when func(journal.Event) bool
+		says string
+	}{
+		"all, while it works": {
+			func(c *orchestrator.Control) bool { return c.EndChildren() == 1 },
+			func(e journal.Event) bool { return e.Agent == "0.3" && e.Kind == "agent-started" },
+			"0.3: it did not finish: cancelled (the user ended it)",
+		},
+		"it alone": {
+			func(c *orchestrator.Control) bool { return c.End("0.3") },
+			func(e journal.Event) bool { return e.Agent == "0.3" && e.Kind == "agent-started" },
+			"0.3: it did not finish: cancelled (the user ended it)",
+		},
+		"all, before it is asked for": {
+			func(c *orchestrator.Control) bool { return c.EndChildren() == 0 },
+			func(e journal.Event) bool { return e.Kind == "settled" },
+			"the user has ended the subagents",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, script).repo(abc)
+			var control orchestrator.Control
+			out := r.run(func(o *orchestrator.Options) {
+				o.NoSandbox, o.Control = true, &control
+				watch := o.Watch
+				o.Watch = func(e journal.Event) {
+					watch(e)
+					if tt.when(e) && len(r.settled()) < 2 && !tt.end(&control) {
+						t.Errorf("there was nobody to end at %s of %s", e.Kind, e.Agent)
+					}
+				}
+			})
+			s := r.settled()
+			if out.Stop != agent.Completed || len(s) != 2 || s[1].Change != delegate.Conflict || !strings.Contains(s[1].Report, tt.says) {
+				t.Fatalf("ended %s, settled %+v; want the conflict, and %q", out.Stop, s, tt.says)
+			}
+			if len(r.bodies("0.4")) > 0 {
+				t.Error("another resolver was tried")
+			}
+		})
+	}
+}

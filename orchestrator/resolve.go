@@ -30,6 +30,10 @@ func (b *batch) resolve(ctx context.Context, k *clash, rep *delegate.Report) (st
 		if ctx.Err() != nil {
 			break
 		}
+		if b.run.control.ended() != b.endings {
+			rep.Tries = append(rep.Tries, "the user has ended the subagents")
+			break
+		}
 		if !b.run.admit() {
 			rep.Tries = append(rep.Tries, fmt.Sprintf("no subagent is left for it: this run may have %d subagents", b.run.o.MaxChildren))
 			break
@@ -48,7 +52,9 @@ func (b *batch) resolve(ctx context.Context, k *clash, rep *delegate.Report) (st
 		if r.out.Stop == agent.Cancelled {
 			break // whoever ended it wants no other
 		}
-		wrong = flaw
+		if wrong = flaw; r.out.Stop == agent.Cancelled {
+			break // nobody wants another one
+		}
 	}
 	return "", nil
 }
@@ -59,6 +65,7 @@ func (b *batch) resolver(k *clash, task string) *child {
 	d.Task = delegate.Task{Task: task, Title: "resolve the conflict of " + k.of.name, Access: delegate.Writing}
 	r := &child{name: b.nextChild(), d: d, start: k.start}
 	b.children[d] = r
+	b.run.control.queue(r.name)
 	b.run.control.queue(r.name)
 	b.run.journal.Append(r.name, &journal.AgentQueued{Title: d.Title, Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
 	return r
@@ -72,6 +79,7 @@ func (b *batch) solve(ctx context.Context, r *child, k *clash) (merged, flaw str
 		return err
 	}}})[0]
 	b.run.control.over(r.name) // it may not have started
+	b.run.control.over(r.name)
 	b.run.sum.settled(b.report(r))
 	if r.copy != nil {
 		defer b.drop(ctx, r)
