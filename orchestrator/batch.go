@@ -51,6 +51,7 @@ func (n *node) batch(ctx context.Context, calls []model.ToolCall) ([]tools.Resul
 	for i := range calls {
 		jobs[i] = b.job(i)
 	}
+	b.confirm(ctx, jobs)
 	if b.announce() {
 		// Waiting for children is not the agent's own time.
 		defer n.clock.wait()()
@@ -111,6 +112,11 @@ func (b *batch) job(i int) scheduler.Job {
 func (b *batch) refuse(i int, effect scheduler.Effect, decision, text string) scheduler.Job {
 	b.note(i, effect, decision, text)
 	b.outcomes[i] = outcome{result: tools.Fail(text), denied: decision == "deny"}
+	return b.only(i)
+}
+
+// only makes the job of a call whose result is there.
+func (b *batch) only(i int) scheduler.Job {
 	return scheduler.Job{
 		Effect: scheduler.Read, // it touches nothing: siblings need not wait
 		Run:    func(context.Context) error { return nil },

@@ -55,7 +55,11 @@ func play(t *testing.T, p player, o orchestrator.Options) (out orchestrator.Outc
 	if err := os.WriteFile(o.Dir+"/a.txt", []byte("a\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	watch := o.Watch
 	o.Watch = func(e journal.Event) {
+		if watch != nil {
+			watch(e)
+		}
 		if payload, err := e.Decode(); err == nil {
 			if s, ok := payload.(*journal.Settled); ok {
 				reports = append(reports, s.Report)

@@ -35,7 +35,7 @@ func (o Options) engines() ([]*engine, error) {
 		all = append(all, &engine{ChildModel: m})
 	}
 	for _, e := range all {
-		if (o.BudgetUSD > 0 || o.ChildBudgetUSD > 0) && e.Price == nil {
+		if (o.BudgetUSD > 0 || o.ChildBudgetUSD > 0 || o.ConfirmUSD > 0) && e.Price == nil {
 			name := e.Name
 			defaults(&name, o.ModelName)
 			return nil, fmt.Errorf("limit the cost of %s: its prices are unknown", name)

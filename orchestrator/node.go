@@ -29,6 +29,7 @@ type node struct {
 	title   string          // of a child's task
 	purse   *purse          // made when it begins to work
 	told    map[string]bool // of which limits it was warned
+	read    model.Count     // tokens of its last request
 
 	born     int // children so far: their ordinals count up
 	calls    int
@@ -69,7 +70,12 @@ func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.
 	}, n.talk)
 }
 
-func (n *node) record(p journal.Payload) { n.run.journal.Append(n.ordinal, p) }
+func (n *node) record(p journal.Payload) {
+	if r, ok := p.(*journal.Reply); ok {
+		n.read = r.Usage.Prompt()
+	}
+	n.run.journal.Append(n.ordinal, p)
+}
 
 // nextChild gives the next child's ordinal.
 func (n *node) nextChild() string {

@@ -8,6 +8,7 @@ package orchestrator
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"skein/agent"
@@ -50,6 +51,7 @@ type Options struct {
 	Cache          string                                    // where copies live; "" = the user's cache folder
 	Copies         string                                    // how they are made: auto, overlay or fresh [auto]
 	Jobs           int                                       // agents at work at once [8]
+	ProcessJobs    int                                       // commands in flight over the whole run [number of CPUs]
 	MaxDepth       int                                       // levels of children [1]
 	MaxChildren    int                                       // children per run [64]
 	MaxTurns       int                                       // of the parent [50]
@@ -61,6 +63,7 @@ type Options struct {
 	BudgetUSD      float64                                   // dollars of the whole run; needs Price [none]
 	ChildBudget    int64                                     // tokens of each child, out of Budget [none]
 	ChildBudgetUSD float64                                   // dollars of each child, out of BudgetUSD; needs prices [none]
+	ConfirmUSD     float64                                   // a person is asked before children start whose first requests cost more dollars; needs prices [off]
 	Price          *model.Price                              // of the model; nil leaves costs unknown
 	ChildModels    []ChildModel                              // other models that children can be given; none leaves them the parent's
 	Form           *agent.Form                               // of the parent's final answer; nil leaves it free
@@ -102,6 +105,7 @@ func (o Options) withDefaults() Options {
 	defaults(&o.Readers, Live)
 	defaults(&o.OnConflict, Resolve)
 	defaults(&o.Jobs, 8)
+	defaults(&o.ProcessJobs, runtime.NumCPU())
 	defaults(&o.MaxDepth, 1)
 	defaults(&o.MaxChildren, 64)
 	defaults(&o.MaxTurns, 50)

@@ -94,8 +94,8 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		if err != nil {
 			return nil, err
 		}
-		p.shown, p.exec = box, box
-		p.ws.FS, p.ws.Exec = box, box
+		p.shown, p.ws.FS = box, box
+		p.runCommands(r.processes, box)
 		return p, nil
 	}
 	if err := p.openFiles(ctx, writable); err != nil {
@@ -104,7 +104,7 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 	switch {
 	case r.o.NoSandbox && writable:
 		bare := &sandbox.Bare{Dir: filepath.Join(s.root, s.offset), Env: sandbox.Environment(r.o.Environ)}
-		p.ws.Exec, p.exec = bare, bare
+		p.runCommands(r.processes, bare)
 	case r.o.NoSandbox:
 		p.ws.NoExec = "a reader's commands need a box, and the sandbox is off: use read_file, glob and grep"
 	case r.noBox != nil && writable:
@@ -113,10 +113,10 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
 	case !writable:
 		guest := p.readers.box.join(name, filepath.ToSlash(s.offset))
-		p.ws.Exec, p.exec = guest, guest
+		p.runCommands(r.processes, guest)
 	default:
 		box := &lazyBox{policy: r.policy(s, true), dir: filepath.ToSlash(s.offset)}
-		p.ws.Exec, p.exec = box, box
+		p.runCommands(r.processes, box)
 	}
 	return p, nil
 }

@@ -127,7 +127,8 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	o := orchestrator.Options{
 		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
 		Probe: func(context.Context, bool) error { return boxes() }, Init: tinyInit(r.t),
-		Session: "s1", Watch: func(e journal.Event) {
+		ProcessJobs: 16, // commands of tests wait for each other
+		Session:     "s1", Watch: func(e journal.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.events = append(r.events, e)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"skein/agent"
 	"skein/agent/journal"
@@ -40,8 +41,10 @@ type run struct {
 	budget  budget
 	control *Control
 	inbox   *inbox
-	clock   *clock                // nil: no limit
-	shared  map[string]tools.Tool // see [run.share]
+	clock   *clock // nil: no limit
+
+	processes *semaphore.Weighted   // places of commands
+	shared    map[string]tools.Tool // see [run.share]
 
 	admitted atomic.Int64 // children so far
 	unasked  atomic.Bool
@@ -55,7 +58,7 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), budget: budget{whose: runs, tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
+	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), processes: semaphore.NewWeighted(int64(o.ProcessJobs)), budget: budget{whose: runs, tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
 	if r.engines, err = o.engines(); err != nil {
 		return Outcome{}, err
 	}

@@ -32,6 +32,10 @@ type AgentQueued struct {
 	Role  string   `json:"role,omitempty"`
 	Model string   `json:"model,omitempty"` // another one than its parent's
 	Paths []string `json:"paths,omitempty"` // globs of what alone it may change
+
+	// What its first request is expected to read.
+	Cached model.Count `json:"cached_tokens"` // tokens that the provider's cache should hold
+	New    model.Count `json:"new_tokens"`    // the others
 }
 
 // AgentStarted says that an agent got its slot and works.

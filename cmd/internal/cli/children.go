@@ -29,7 +29,7 @@ func (m *connected) children(ctx context.Context, o runOptions, notes *notes) (m
 	}
 	for _, name := range m.config.ChildModels {
 		one := &connected{config: m.config, choice: provider.Choice{Model: name, Why: m.config.Path}, row: m.config.Row(name)}
-		if err := one.connectChild(ctx, o.dollars(), m.asked); err != nil {
+		if err := one.connectChild(ctx, o.inDollars(), m.asked); err != nil {
 			notes.say("subagents are not given " + name + ": " + err.Error())
 			continue
 		}
@@ -41,11 +41,11 @@ func (m *connected) children(ctx context.Context, o runOptions, notes *notes) (m
 	return models, closeAll
 }
 
-func (m *connected) connectChild(ctx context.Context, limits []dollarLimit, asked provider.Options) (err error) {
-	for _, limit := range limits {
-		if limit.usd > 0 && m.row.Price == nil {
-			return errors.New("its prices are not known, and " + limit.flag + " needs them")
-		}
+// connectChild connects to a model for children. The flag that sets a limit in dollars, if there
+// is one, needs its prices.
+func (m *connected) connectChild(ctx context.Context, flag string, asked provider.Options) (err error) {
+	if flag != "" && m.row.Price == nil {
+		return errors.New("its prices are not known, and " + flag + " needs them")
 	}
 	m.link, err = provider.Connect(ctx, m.choice, asked)
 	return err

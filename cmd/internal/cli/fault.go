@@ -101,7 +101,7 @@ func (e *stopError) Unwrap() error { return e.err }
 func (e *stopError) Hint() string {
 	switch e.stop {
 	case agent.Completed:
-		return "run it in a terminal, or with --access auto"
+		return "run it in a terminal, or with --access auto and, where that asks, a higher --confirm-usd"
 	case agent.MaxTurns:
 		return "raise --max-turns, or ask for less at once"
 	case agent.OverBudget:

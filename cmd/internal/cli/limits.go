@@ -32,17 +32,26 @@ type dollarLimit struct {
 
 // dollars lists the limits of a run that are in dollars.
 func (o runOptions) dollars() []dollarLimit {
-	return []dollarLimit{{"--budget-usd", o.budgetUSD}, {"--child-budget-usd", o.childUSD}}
+	return []dollarLimit{{"--budget-usd", o.budgetUSD}, {"--child-budget-usd", o.childUSD}, {"--confirm-usd", o.confirmUSD}}
 }
 
-// price returns what the model costs, nil where that is not known. A limit in dollars needs it.
-func (m *connected) price(limits []dollarLimit) (*model.Price, error) {
-	for _, limit := range limits {
-		if limit.usd > 0 && m.row.Price == nil {
-			return nil, &usageError{
-				command: "run", text: fmt.Sprintf("%s: the prices of %s are not known", limit.flag, m.choice.Model),
-				hint: fmt.Sprintf("add to %s, in dollars for a million tokens: models: {%q: {prices: {input: 1.0, cache_read: 0.1, output: 2.0}}}", m.config.Path, m.choice.Model),
-			}
+// inDollars names the first flag that sets a limit in dollars, "" if none does.
+func (o runOptions) inDollars() string {
+	for _, limit := range o.dollars() {
+		if limit.usd > 0 {
+			return limit.flag
+		}
+	}
+	return ""
+}
+
+// price returns what the model costs, nil where that is not known. The flag that sets a limit in
+// dollars, if there is one, needs it.
+func (m *connected) price(flag string) (*model.Price, error) {
+	if flag != "" && m.row.Price == nil {
+		return nil, &usageError{
+			command: "run", text: fmt.Sprintf("%s: the prices of %s are not known", flag, m.choice.Model),
+			hint: fmt.Sprintf("add to %s, in dollars for a million tokens: models: {%q: {prices: {input: 1.0, cache_read: 0.1, output: 2.0}}}", m.config.Path, m.choice.Model),
 		}
 	}
 	return m.row.Price, nil

@@ -47,7 +47,8 @@ type runOptions struct {
 	budget                         int64
 	budgetUSD                      float64
 	childBudget                    int64
-	childUSD                       float64
+	childUSD, confirmUSD           float64
+	processJobs                    int
 	schema                         string
 	timeout, childTimeout          time.Duration
 
@@ -122,8 +123,10 @@ func newRun() *cobra.Command {
 		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
 		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
 		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
+		f.IntVar(&o.processJobs, "process-jobs", 0, "commands in flight over the whole run; 0 is as many as there are CPUs")
 		f.Int64Var(&o.childBudget, "child-budget-tokens", 0, "tokens of each subagent, out of the run's; 0 is no limit")
 		f.Float64Var(&o.childUSD, "child-budget-usd", 0, "`DOLLARS` of each subagent; needs the model's prices; 0 is no limit")
+		f.Float64Var(&o.confirmUSD, "confirm-usd", 0, "`DOLLARS` of first requests from which you are asked before subagents start; 0 is never")
 	})
 	return c
 }
@@ -157,7 +160,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.link.Close()) }()
-	if options.Price, err = m.price(o.dollars()); err != nil {
+	if options.Price, err = m.price(o.inDollars()); err != nil {
 		return err
 	}
 	options.Client, options.ModelName, options.Params, options.Mask, options.Date = m.link, m.choice.Model, m.params, m.mask, m.date
@@ -231,6 +234,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		{"max-tokens", int64(o.maxTokens), 1},
 		{"budget-tokens", o.budget, 0},
 		{"child-budget-tokens", o.childBudget, 0},
+		{"process-jobs", int64(o.processJobs), 0},
 		{"timeout", int64(o.timeout), 0},
 		{"ask-timeout", int64(o.askTimeout), 1},
 	} {
@@ -260,7 +264,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	}
 	options := orchestrator.Options{
 		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, VerifyMerge: o.checks, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
-		ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD,
+		ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD, ConfirmUSD: o.confirmUSD, ProcessJobs: o.processJobs,
 		Mode: mode, Access: gate.Access(o.access), Tools: names,
 		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
 		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,

@@ -41,7 +41,7 @@ func (p *Progress) Watch(e journal.Event) {
 			p.say("", "hint: %s", d.Hint)
 		}
 	case *journal.AgentQueued:
-		p.say(e.Agent, "queued: %s, %s", role(d), title(d))
+		p.say(e.Agent, "queued: %s, %s%s", role(d), title(d), foreseen(d))
 	case *journal.AgentStarted:
 		if e.Agent != parent {
 			p.say(e.Agent, "started")
@@ -211,6 +211,15 @@ func title(d *journal.AgentQueued) string {
 		return d.Title
 	}
 	return Line(d.Task, 60)
+}
+
+// foreseen says what a child's first request is expected to read.
+func foreseen(d *journal.AgentQueued) string {
+	all := d.Cached.Plus(d.New)
+	if !all.Known {
+		return ""
+	}
+	return fmt.Sprintf("; reads about %s tokens (%s cached)", all, d.Cached)
 }
 
 func count(n int, thing string) string {

@@ -35,7 +35,7 @@ func events(t *testing.T) []journal.Event {
 		{"0", &journal.AgentStarted{}},
 		{"0", &journal.Attempt{Turn: 1, Number: 1, Error: "ask p: status 429: slow down", Wait: 2.04}},
 		{"0", &journal.Reply{Turn: 1, Message: model.Message{Role: model.Assistant, Text: "I ask two.\n  indented \x1b[31m"}}},
-		{"0.1", &journal.AgentQueued{Title: "look", Task: "look for it", Access: "read", Index: 1, Of: 2, Role: "reviewer", Model: "vllm/small"}},
+		{"0.1", &journal.AgentQueued{Title: "look", Task: "look for it", Access: "read", Index: 1, Of: 2, Role: "reviewer", Model: "vllm/small", Cached: model.Tokens(600), New: model.Tokens(64)}},
 		{"0.2", &journal.AgentQueued{Task: "change\nit", Access: "write", Index: 2, Of: 2}},
 		{"0.1", &journal.AgentStarted{}},
 		{"0.1", &journal.Call{ID: "a", Tool: "grep", Args: `{"pattern":"a b\u001b]0;x","path":"src"}`}},

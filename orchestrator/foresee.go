@@ -1,0 +1,109 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"skein/agent/model"
+	"skein/delegate"
+	"skein/scheduler"
+	"skein/tools"
+	"skein/tools/gate"
+)
+
+// bytesPerToken is what a token is taken to hold before anybody has counted.
+const bytesPerToken = 4
+
+// A foresight is what a child will read with its first request: tokens that a cache of the
+// provider is expected to hold, and others. It is an estimate.
+type foresight struct{ cached, fresh int64 }
+
+func (f foresight) plus(g foresight) foresight {
+	return foresight{f.cached + g.cached, f.fresh + g.fresh}
+}
+
+func (f foresight) String() string {
+	return fmt.Sprintf("about %d tokens, %d of them cached", f.cached+f.fresh, f.cached)
+}
+
+// usage is what is read, in the terms of prices.
+func (f foresight) usage() model.Usage {
+	u := model.NoUsage()
+	u.CacheRead, u.Input = model.Tokens(f.cached), model.Tokens(f.fresh)
+	return u
+}
+
+// foresee estimates what a delegation will read. In full mode its request begins with the last
+// one of its parent, in the others with the tools and the system message; another model than the
+// parent's has seen nothing of it.
+func (b *batch) foresee(d *delegate.Delegation) foresight {
+	mode, e := b.run.o.Mode, b.engineOf(d.Model)
+	brief := delegate.Brief{Mode: mode, MayDelegate: b.depth+1 < b.run.o.MaxDepth, Place: delegate.Place{Live: d.Access != delegate.Writing}}
+	fresh := int64(len(brief.Text(d))) / bytesPerToken
+	front, cached := int64(0), int64(len(e.tools))/bytesPerToken
+	for _, m := range delegate.Front(mode, b.before) {
+		if n := int64(len(m.Raw)) / bytesPerToken; m.Role == model.System {
+			cached += n
+		} else {
+			front += n
+		}
+	}
+	switch {
+	case e != b.engine:
+		return foresight{0, cached + front + fresh}
+	case mode == delegate.Full && b.read.Known:
+		return foresight{b.read.N, fresh}
+	case mode == delegate.Full:
+		return foresight{cached + front, fresh}
+	}
+	return foresight{cached, front + fresh}
+}
+
+// confirm asks a person once before the children of a reply start, if their first requests
+// together cost more than may be spent unasked. After a no none of them is started, and each
+// call is told why.
+func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
+	limit := b.run.o.ConfirmUSD
+	var all foresight
+	var usd float64
+	var lines []string
+	for _, o := range b.outcomes {
+		if o.child == nil {
+			continue
+		}
+		f := b.foresee(o.child.d)
+		one, _ := b.engineOf(o.child.d.Model).Price.Cost(f.usage()) // a limit in dollars has prices
+		all, usd = all.plus(f), usd+one
+		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, dollars(one)))
+	}
+	if limit == 0 || usd <= limit {
+		return
+	}
+	numbers := fmt.Sprintf("the first requests of %s read %v, for %s", children(len(lines)), all, dollars(usd))
+	ok, why := b.ask(ctx, gate.Question{
+		Agent: b.ordinal, Title: b.title, Tool: delegate.Name, Dir: b.place.ws.Path, Detail: strings.Join(lines, "\n"),
+		Purpose: fmt.Sprintf("start %s: %s", children(len(lines)), numbers),
+	})
+	if ok {
+		return
+	}
+	text := fmt.Sprintf("%s refused: %s, and more than %s is asked about: %s. Do the work yourself, or delegate less at once.", delegate.Name, numbers, dollars(limit), why)
+	for i := range b.outcomes {
+		if o := &b.outcomes[i]; o.child != nil {
+			*o = outcome{result: tools.Fail(text), denied: true}
+			jobs[i] = b.only(i)
+		}
+	}
+	clear(b.children)
+	b.born -= len(lines) // their ordinals and places are free: none of them ever was
+	b.run.admitted.Add(-int64(len(lines)))
+}
+
+// children counts them in words.
+func children(n int) string {
+	if n == 1 {
+		return "1 subagent"
+	}
+	return fmt.Sprintf("%d subagents", n)
+}
