@@ -14,6 +14,8 @@ import (
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/orchestrator"
+	"skein/scheduler"
+	"skein/tools"
 	"skein/tools/gate"
 )
 
@@ -233,5 +235,62 @@ func TestMergesAreAskedAtTheUsersTree(t *testing.T) {
 				t.Errorf("%d merges, want 2", merged)
 			}
 		})
+	}
+}
+
+// Yes is said to what was shown: what would do something else by then is not done.
+func TestYesIsForWhatWasShown(t *testing.T) {
+	for name, meanwhile := range map[string]string{"nothing changes": "", "the file changes": "mine\ntop\n"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, `
+- when: {turn: 1}
+  call: {search_replace: {path: a.txt, search: "top", replace: "new"}}
+- say: done
+`)
+			r.write(map[string]string{"a.txt": "top\n"})
+			r.run(func(o *orchestrator.Options) {
+				o.Access = gate.Confirm
+				o.Asker = replies(func(q gate.Question) gate.Answer {
+					if q.Purpose != "change a file" || !strings.Contains(q.Detail, "\n-top\n+new\n") {
+						t.Errorf("asked %+v", q)
+					}
+					if meanwhile != "" {
+						r.write(map[string]string{"a.txt": meanwhile})
+					}
+					return gate.Answer{Granted: true}
+				})
+			})
+			res := r.results("0")[0]
+			if meanwhile == "" {
+				if !res.OK || r.read("a.txt") != "new\n" {
+					t.Errorf("result %q, a.txt = %q, want the edit", res.Text, r.read("a.txt"))
+				}
+			} else if res.OK || !strings.Contains(res.Text, "has changed since the user was asked") || r.read("a.txt") != meanwhile {
+				t.Errorf("result %q, a.txt = %q, want the user's text", res.Text, r.read("a.txt"))
+			}
+		})
+	}
+}
+
+// A tool of the program's own is shown as one: it reaches what the program reaches.
+func TestOwnToolsAreAskedAbout(t *testing.T) {
+	deployed := 0
+	deploy := tools.New(tools.Spec{Name: "deploy", Description: "Deploys."}, scheduler.Execute,
+		func(context.Context, tools.Workspace, struct{}) (tools.Result, error) {
+			deployed++
+			return tools.Result{Text: "deployed"}, nil
+		})
+	r := newRig(t, "- when: {turn: 1}\n  call: {deploy: {}}\n- say: done\n")
+	r.run(func(o *orchestrator.Options) {
+		o.Access, o.Own = gate.Confirm, []tools.Tool{deploy}
+		o.Asker = replies(func(q gate.Question) gate.Answer {
+			if q.Purpose != "call a tool of this program, outside of any box" || deployed > 0 {
+				t.Errorf("asked %+v after %d calls", q, deployed)
+			}
+			return gate.Answer{Granted: true}
+		})
+	})
+	if deployed != 1 {
+		t.Errorf("deployed %d times, want once", deployed)
 	}
 }

@@ -137,27 +137,8 @@ func (b *batch) settle(i int) func(context.Context) error {
 func (b *batch) carryOut(ctx context.Context, i int, tool tools.Tool, effect scheduler.Effect, decision gate.Decision) {
 	o, call := &b.outcomes[i], b.calls[i]
 	args := json.RawMessage(call.Args)
-	if decision.Verdict == gate.Ask {
-		detail := call.Args
-		if p, ok := tool.(tools.Previewer); ok {
-			text, err := p.Preview(ctx, b.place.ws, args)
-			if err != nil { // the call would fail: nobody needs to be asked
-				o.result = tools.Failed(call.Name, err)
-				return
-			}
-			detail = text
-		}
-		if why := b.denied.enough(call); why != "" {
-			o.result, o.denied = tools.Fail(why), true
-			return
-		}
-		ok, why := b.ask(ctx, gate.Question{
-			Agent: b.ordinal, Title: b.title, Tool: call.Name, Purpose: purpose(effect, b.boxed()), Detail: detail, Dir: b.place.ws.Path,
-		})
-		if !ok {
-			o.result, o.denied = tools.Fail(why), ctx.Err() == nil
-			return
-		}
+	if decision.Verdict == gate.Ask && !b.askCall(ctx, i, tool, effect) {
+		return
 	}
 	acts := effect != scheduler.Read && b.policy.Access != gate.ReadOnly && !b.policy.Reader
 	if acts {

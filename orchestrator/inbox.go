@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 
 	"skein/agent"
 	"skein/agent/journal"
+	"skein/agent/model"
 	"skein/scheduler"
+	"skein/tools"
 	"skein/tools/gate"
 )
 
@@ -99,12 +102,49 @@ func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
 	return answer.Granted, why
 }
 
+// askCall asks about a call. If it must not run, its outcome says why.
+func (b *batch) askCall(ctx context.Context, i int, tool tools.Tool, effect scheduler.Effect) bool {
+	o, call := &b.outcomes[i], b.calls[i]
+	detail, err := b.preview(ctx, tool, call)
+	if err != nil { // the call would fail: nobody needs to be asked
+		o.result = tools.Failed(call.Name, err)
+		return false
+	}
+	if why := b.denied.enough(call); why != "" {
+		o.result, o.denied = tools.Fail(why), true
+		return false
+	}
+	ok, why := b.ask(ctx, gate.Question{
+		Agent: b.ordinal, Title: b.title, Tool: call.Name, Purpose: b.purpose(call.Name, effect), Detail: detail, Dir: b.place.ws.Path,
+	})
+	if !ok {
+		o.result, o.denied = tools.Fail(why), ctx.Err() == nil
+		return false
+	}
+	// A person takes time, and may have changed the file meanwhile: yes was said to what was shown.
+	if now, err := b.preview(ctx, tool, call); err != nil || now != detail {
+		o.result = tools.Fail(call.Name + ": not run: what it would do has changed since the user was asked. Look at the files as they are now, then call it again")
+		return false
+	}
+	return true
+}
+
+// preview is what a person is shown of a call.
+func (b *batch) preview(ctx context.Context, tool tools.Tool, call model.ToolCall) (string, error) {
+	if p, ok := tool.(tools.Previewer); ok {
+		return p.Preview(ctx, b.place.ws, json.RawMessage(call.Args))
+	}
+	return call.Args, nil
+}
+
 // purpose is what a call is for, in the words of a question.
-func purpose(effect scheduler.Effect, boxed bool) string {
+func (n *node) purpose(tool string, effect scheduler.Effect) string {
 	switch {
+	case n.run.isOwn(tool):
+		return "call a tool of this program, outside of any box"
 	case effect != scheduler.Execute:
 		return "change a file"
-	case boxed:
+	case n.boxed():
 		return "run a command"
 	}
 	return "run a command outside of a box"
