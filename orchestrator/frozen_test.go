@@ -24,6 +24,9 @@ const twoLooks = `
     - bash: {command: "cat a.txt; echo x > cached && cat cached && git commit -q --allow-empty -m mine"}
     - write_file: {path: n.txt, content: "n\n"}
     - delegate_task: {task: "x", access: write}
+    - delegate_task: {task: "look, too"}
+- when: {agent: "0.1.1", turn: 1}
+  call: {bash: {command: "cat a.txt cached; echo y > cached"}}
 - say: done
 `
 
@@ -36,10 +39,11 @@ func TestReadersOfASnapshot(t *testing.T) {
 		readers      orchestrator.Readers
 		backend      string
 		second, bash string
+		own          string
 	}{
-		{orchestrator.Frozen, worktree.Fresh, "uncommitted\n", "exit=0\nuncommitted\nx\n"},
-		{orchestrator.Frozen, worktree.Overlay, "uncommitted\n", "exit=0\nuncommitted\nx\n"},
-		{orchestrator.Live, worktree.Fresh, "edited meanwhile\n", "exit=1\nedited meanwhile\n"},
+		{orchestrator.Frozen, worktree.Fresh, "uncommitted\n", "exit=0\nuncommitted\nx\n", "exit=0\nuncommitted\nx\n"},
+		{orchestrator.Frozen, worktree.Overlay, "uncommitted\n", "exit=0\nuncommitted\nx\n", "exit=0\nuncommitted\nx\n"},
+		{orchestrator.Live, worktree.Fresh, "edited meanwhile\n", "exit=1\nedited meanwhile\n", "exit=1\nedited meanwhile\n"},
 	} {
 		t.Run(string(tt.readers)+" "+tt.backend, func(t *testing.T) {
 			r := newRig(t, twoLooks).repo(abc)
@@ -66,6 +70,10 @@ func TestReadersOfASnapshot(t *testing.T) {
 					t.Errorf("%s: %q, want it refused", res[i].Tool, res[i].Text)
 				}
 			}
+			// A reader of its own has its tree, with what its commands wrote.
+			if own := r.results("0.1.1")[0].Text; !strings.HasPrefix(own, tt.own) {
+				t.Errorf("its reader read %q, want %q", own, tt.own)
+			}
 			if r.read("a.txt") != "edited meanwhile\n" {
 				t.Errorf("a.txt = %q", r.read("a.txt"))
 			}
@@ -73,14 +81,14 @@ func TestReadersOfASnapshot(t *testing.T) {
 				t.Error("what a reader's command wrote is in the tree")
 			}
 			s := r.settled()
-			if len(s) != 1 || !strings.Contains(s[0].Report, "· completed ·") || s[0].Change != "" || s[0].Ref != "" || strings.Contains(r.git("log", "--all", "--format=%s"), "mine") {
+			if len(s) != 2 || !strings.Contains(s[1].Report, "· completed ·") || s[0].Change+s[1].Change != "" || s[0].Ref+s[1].Ref != "" || strings.Contains(r.git("log", "--all", "--format=%s"), "mine") {
 				t.Errorf("settled %+v, want nothing of a change", s)
 			}
 			if left, err := filepath.Glob(filepath.Join(r.cache, "copies", "*")); err != nil || len(left) > 0 {
 				t.Errorf("copies left: %v (%v)", left, err)
 			}
 			copied, _, _ := of[journal.Copied](r)
-			if frozen := len(copied) == 1; frozen != (tt.readers == orchestrator.Frozen) {
+			if frozen := len(copied) == 2; frozen != (tt.readers == orchestrator.Frozen) {
 				t.Errorf("copied %+v", copied)
 			}
 		})
