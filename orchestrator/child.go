@@ -128,7 +128,7 @@ func (b *batch) announce() bool {
 	delegate.Gather(all)
 	for _, d := range all {
 		b.run.control.queue(b.children[d].name)
-		f := b.foresee(d)
+		f := b.foresee(d, b.run.o.Mode)
 		b.run.journal.Append(b.children[d].name, &journal.AgentQueued{
 			Title: d.Label(), Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of,
 			Role: d.Role, Model: d.Model, Paths: d.Paths, Cached: model.Tokens(f.cached), New: model.Tokens(f.fresh),

@@ -37,8 +37,8 @@ func (f foresight) usage() model.Usage {
 // foresee estimates what a delegation will read. In full mode its request begins with the last
 // one of its parent, in the others with the tools and the system message; another model than the
 // parent's has seen nothing of it.
-func (b *batch) foresee(d *delegate.Delegation) foresight {
-	mode, e := b.run.o.Mode, b.engineOf(d.Model)
+func (b *batch) foresee(d *delegate.Delegation, mode delegate.Mode) foresight {
+	e := b.engineOf(d.Model)
 	brief := delegate.Brief{Mode: mode, MayDelegate: b.depth+1 < b.run.o.MaxDepth, Place: delegate.Place{Live: d.Access != delegate.Writing}}
 	fresh := int64(len(brief.Text(d))) / bytesPerToken
 	front, cached := int64(0), int64(len(e.tools))/bytesPerToken
@@ -72,7 +72,7 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 		if o.child == nil {
 			continue
 		}
-		f := b.foresee(o.child.d)
+		f := b.foresee(o.child.d, b.run.o.Mode)
 		one, _ := b.engineOf(o.child.d.Model).Price.Cost(f.usage()) // a limit in dollars has prices
 		all, usd = all.plus(f), usd+one
 		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, dollars(one)))

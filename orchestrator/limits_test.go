@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,6 +145,40 @@ func TestClosingTurnInTheRestOfTheTime(t *testing.T) {
 		}, orchestrator.Options{Timeout: 10 * time.Minute})
 		if wall := time.Since(began); out.Stop != "timeout" || out.Cause != "stopped at the run's limit of 10m0s" || out.Answer != "found half" || wall != 9*time.Minute+50*time.Second {
 			t.Errorf("Run = %s (%s) %q after %v, want timeout, and the report after 9m50s", out.Stop, out.Cause, out.Answer, wall)
+		}
+	})
+}
+
+// Agents are told when they have used most of what they have, of each limit once.
+func TestAgentsAreWarned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := map[string][]string{}
+		_, _ = play(t, func(ctx context.Context, req model.Request) model.Reply {
+			who, turn := req.Origin.Agent, req.Origin.Turn
+			if last := req.Messages[len(req.Messages)-1]; last.Role == model.ToolRole {
+				_, note, _ := strings.Cut(last.Text, "Used so far: ")
+				told[who] = append(told[who], note)
+			}
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
+			switch {
+			case who == "0" && turn == 1:
+				return says("", look)
+			case turn < 8 && who == "0.1" || turn == 2:
+				return costs(says("", read), 90, 10)
+			}
+			return costs(says("done"), 90, 10)
+		}, orchestrator.Options{ChildTurns: 9, ChildBudget: 1000, ChildTime: 8 * time.Minute, Timeout: 11 * time.Minute})
+		want := map[string][]string{
+			"0.1": {"", "", "", "", "", "", "more than 80 % of your time of 8m0s. Finish now, or report what you have."},
+			"0":   {"more than 80 % of the run's time of 11m0s. Finish now, or report what you have.", ""},
+		}
+		for who, notes := range want {
+			if !slices.Equal(told[who], notes) {
+				t.Errorf("%s was told %q, want %q", who, told[who], notes)
+			}
 		}
 	})
 }

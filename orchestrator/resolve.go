@@ -9,6 +9,7 @@ import (
 
 	"skein/agent"
 	"skein/agent/journal"
+	"skein/agent/model"
 	"skein/delegate"
 	"skein/scheduler"
 	"skein/worktree"
@@ -52,9 +53,7 @@ func (b *batch) resolve(ctx context.Context, k *clash, rep *delegate.Report) (st
 		if r.out.Stop == agent.Cancelled {
 			break // whoever ended it wants no other
 		}
-		if wrong = flaw; r.out.Stop == agent.Cancelled {
-			break // nobody wants another one
-		}
+		wrong = flaw
 	}
 	return "", nil
 }
@@ -66,8 +65,11 @@ func (b *batch) resolver(k *clash, task string) *child {
 	r := &child{name: b.nextChild(), d: d, start: k.start}
 	b.children[d] = r
 	b.run.control.queue(r.name)
-	b.run.control.queue(r.name)
-	b.run.journal.Append(r.name, &journal.AgentQueued{Title: d.Title, Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of})
+	f := b.foresee(d, delegate.TaskOnly)
+	b.run.journal.Append(r.name, &journal.AgentQueued{
+		Title: d.Title, Task: d.Task.Task, Access: string(d.Access), Index: d.Index, Of: d.Of,
+		Cached: model.Tokens(f.cached), New: model.Tokens(f.fresh),
+	})
 	return r
 }
 
@@ -79,7 +81,6 @@ func (b *batch) solve(ctx context.Context, r *child, k *clash) (merged, flaw str
 		return err
 	}}})[0]
 	b.run.control.over(r.name) // it may not have started
-	b.run.control.over(r.name)
 	b.run.sum.settled(b.report(r))
 	if r.copy != nil {
 		defer b.drop(ctx, r)
