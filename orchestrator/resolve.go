@@ -161,25 +161,31 @@ func (k *clash) mayTouch(name string) bool {
 	})
 }
 
-// marker is a line that was added to a diff and looks like one of git's between two sides.
-var marker = regexp.MustCompile(`(?m)^\+(<{7}|>{7}|={7}|\|{7})( .*)?\r?$`)
+// What was added to a diff and looks like a line of git's around and between two sides, or only
+// around them: an underline of seven is a line of many a text. They are longer where a conflict
+// holds another one.
+var (
+	marker = regexp.MustCompile(`(?m)^\+(<{7,9}|>{7,9}|={7,9}|\|{7,9})( .*)?\r?$`)
+	around = regexp.MustCompile(`(?m)^\+(<{7,9}|>{7,9}) .*\r?$`)
+)
 
 // markers reports whether a commit has markers where a file conflicts. Lines of that look which
 // the change itself brought are none.
 func (b *batch) markers(ctx context.Context, of *child, c worktree.Conflict, commit string) (bool, error) {
+	looks := marker
 	if !strings.HasPrefix(c.Text, "@@") {
-		return false, nil // git put none there
+		looks = around // the file may be new to what was merged before, with all its lines
 	}
 	diff, err := b.run.repo.Diff(ctx, b.base.onto, commit, c.Path)
-	if err != nil || !marker.MatchString(diff) {
+	if err != nil || !looks.MatchString(diff) {
 		return false, err
 	}
 	own, err := b.run.repo.Diff(ctx, of.change.Base, of.change.Commit, c.Path)
 	if err != nil {
 		return false, err
 	}
-	brought := marker.FindAllString(own, -1)
-	return slices.ContainsFunc(marker.FindAllString(diff, -1), func(line string) bool { return !slices.Contains(brought, line) }), nil
+	brought := looks.FindAllString(own, -1)
+	return slices.ContainsFunc(looks.FindAllString(diff, -1), func(line string) bool { return !slices.Contains(brought, line) }), nil
 }
 
 func firstLine(text string) string {
