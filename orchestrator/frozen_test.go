@@ -21,7 +21,7 @@ const twoLooks = `
 - when: {agent: "0.1", turn: 2}
   calls:
     - read_file: {path: a.txt, line_numbers: false}
-    - bash: {command: "cat a.txt; echo x > cached && cat cached && git commit -q --allow-empty -m mine"}
+    - bash: {command: "cat a.txt; echo x > cached && cat cached && git -c user.name=A -c user.email=a@example.invalid commit -q --allow-empty -m mine"}
     - write_file: {path: n.txt, content: "n\n"}
     - delegate_task: {task: "x", access: write}
     - delegate_task: {task: "look, too"}
