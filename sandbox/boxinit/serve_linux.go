@@ -60,21 +60,18 @@ func serve(control socket) {
 		unix.Exit(1)
 	}
 	s.reply(Reply{Held: &s.held}) // the rest is done while nobody waits for it
+	requests := make(chan message)
+	go receive(control, requests) // ends with the process, and ends it
 	ignoreSignals()
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	reserveThreads()
 
-	requests := make(chan message)
-	go receive(control, requests) // ends with the process
 	watch := time.NewTimer(watchEvery)
 	for {
 		idle := len(s.byPID) == 0
 		select {
-		case r, ok := <-requests:
-			if !ok {
-				unix.Exit(0) // at once: nothing here outlives it, and nothing is to be tidied
-			}
+		case r := <-requests:
 			if s.handle(r); idle {
 				watch.Reset(watchEvery)
 			}
@@ -97,13 +94,14 @@ func ignoreSignals() {
 		unix.SIGSTKFLT, unix.SIGTERM, unix.SIGSYS)
 }
 
+// receive hands requests on until the socket closes. Then the process ends at once: nothing
+// here outlives it, and nothing is to be tidied.
 func receive(control socket, to chan<- message) {
-	defer close(to)
 	for {
 		var m message
 		fds, err := control.receive(&m.Request)
 		if err != nil {
-			return
+			unix.Exit(0)
 		}
 		m.fds = fds
 		to <- m
