@@ -30,7 +30,7 @@ func TestOpenWhileFoldersComeAndGo(t *testing.T) {
 			p := p
 			change(&p)
 			var wg sync.WaitGroup
-			done := make(chan struct{})
+			begun, done := make(chan struct{}), make(chan struct{})
 			made := 0
 			wg.Go(func() {
 				for {
@@ -40,10 +40,13 @@ func TestOpenWhileFoldersComeAndGo(t *testing.T) {
 					default:
 					}
 					if os.MkdirAll(filepath.Join(churned, "cache/download"), 0o755) == nil && os.Rename(churned, churned+"-gone") == nil && os.RemoveAll(churned+"-gone") == nil {
-						made++
+						if made++; made == 1 {
+							close(begun)
+						}
 					}
 				}
 			})
+			<-begun
 			opened := 0
 			for range 20 {
 				box, err := sandbox.Open(t.Context(), p)

@@ -271,7 +271,7 @@ func TestSegmentsLastAsLongAsTheirCommand(t *testing.T) {
 	segment := helper + "=try " + program + " segment; "
 	p := start(t, box, bash(segment+"echo made; until [ -e go ]; do sleep 0.01; done; "+count))
 	until(t, p, "made\n", 0)
-	must(t, box, "true") // when it ends the init looks for what is left
+	must(t, box, "sleep 0.3") // the init looks at it meanwhile, and for what is left when it ends
 	must(t, box, "touch go")
 	if o, err := p.Result(); err != nil || string(o.Stdout) != "made\n1\n" {
 		t.Errorf("Result = %q, %v, want one segment while the command runs", o.Combined, err)

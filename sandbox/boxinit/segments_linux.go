@@ -74,6 +74,9 @@ func (s *server) makersOf(g segment) []uint64 {
 		all = append(all, c.tag)
 	}
 	for _, pid := range []int{g.creator, g.last} {
+		if pid == 0 {
+			continue // nobody, and not the init, which 0 stands for elsewhere
+		}
 		if tag, err := tagOf(pid); err == nil && slices.Contains(all, tag) {
 			return []uint64{tag}
 		}
