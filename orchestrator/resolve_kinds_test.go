@@ -12,7 +12,6 @@ import (
 	"skein/agent"
 	"skein/agent/journal"
 	"skein/delegate"
-	"skein/orchestrator"
 )
 
 // Whatever kind of conflict it is, a solution that does not hold is refused, and one that does is
@@ -68,7 +67,7 @@ two"`},
 			if tt.kind == "case" {
 				r.git("config", "core.ignoreCase", "true")
 			}
-			out := r.run(func(o *orchestrator.Options) { o.NoSandbox = true }) // boxes change nothing of it
+			out := r.run(unboxed)
 			s := r.settled()
 			if out.Stop != agent.Completed || len(s) != 2 || s[0].Change != delegate.Merged {
 				t.Fatalf("stopped as %s, settled %+v", out.Stop, s)

@@ -91,6 +91,9 @@ func TestTwoWritersOnALine(t *testing.T) {
 	}
 }
 
+// unboxed is for what boxes change nothing of: it takes half the time.
+func unboxed(o *orchestrator.Options) { o.NoSandbox = true }
+
 // nothingLeft fails unless all copies are gone and nothing is kept but on that ref.
 func (r *rig) nothingLeft(ref string) {
 	r.t.Helper()
@@ -137,14 +140,13 @@ func TestResolverIsToldOfBothChanges(t *testing.T) {
 
 // The second try is told what was wrong with the first.
 func TestSecondResolverIsToldWhatWasWrong(t *testing.T) {
-	needBox(t)
 	r := newRig(t, twoOnALine("0ms", "0ms")+`
 - when: {agent: "0.3", turn: 1}
   call: {read_file: {path: a.txt}}
 - when: {agent: "0.4", turn: 1, task: "conflict markers are left in a.txt"}
   call: {search_replace: {path: a.txt, search: "`+markers+`", replace: "BOTH\n"}}
 `+andDone).repo(abc)
-	r.run(nil)
+	r.run(unboxed)
 	if s := r.settled()[1]; s.Change != delegate.Merged || s.Resolved != "0.4" || !strings.HasPrefix(r.read("a.txt"), "BOTH\n") {
 		t.Errorf("settled %+v, a.txt = %q", s, r.read("a.txt"))
 	}
@@ -157,7 +159,6 @@ func TestSecondResolverIsToldWhatWasWrong(t *testing.T) {
 
 // Whatever resolvers do wrong, nothing of it reaches the tree and the change is kept.
 func TestResolversThatFail(t *testing.T) {
-	needBox(t)
 	type try struct{ turn, does, why string }
 	leaves := try{"turn: 1", `{search_replace: {path: a.txt, search: "<<<<<<< the-changes-before-it\nONE\n=======\n", replace: ""}}`, "conflict markers are left in a.txt"}
 	for _, tries := range [][2]try{
@@ -172,7 +173,7 @@ func TestResolversThatFail(t *testing.T) {
 				script += fmt.Sprintf("- when: {agent: \"0.%d\", %s}\n  call: %s\n", 3+i, try.turn, try.does)
 			}
 			r := newRig(t, script+andDone).repo(abc)
-			r.run(func(o *orchestrator.Options) { o.ChildTurns = 3 })
+			r.run(func(o *orchestrator.Options) { o.NoSandbox, o.ChildTurns = true, 3 })
 			s := r.settled()[1]
 			if s.Change != delegate.Conflict || s.Ref == "" {
 				t.Errorf("settled %+v, want it kept", s)
@@ -192,9 +193,8 @@ func TestResolversThatFail(t *testing.T) {
 
 // A resolver counts as a child: where there may be no more the conflict is reported.
 func TestResolverCountsAsAChild(t *testing.T) {
-	needBox(t)
 	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
-	r.run(func(o *orchestrator.Options) { o.MaxChildren = 2 })
+	r.run(func(o *orchestrator.Options) { o.NoSandbox, o.MaxChildren = true, 2 })
 	if s := r.settled()[1]; s.Change != delegate.Conflict || !strings.Contains(s.Report, "not resolved: no subagent is left for it: this run may have 2") {
 		t.Errorf("settled %+v, want it kept with the limit", s)
 	}
@@ -202,10 +202,9 @@ func TestResolverCountsAsAChild(t *testing.T) {
 
 // A person who is asked sees what will change, not what the child once made of it.
 func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
-	needBox(t)
 	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
 	a := &answers{yes: true, butNot: "resolved by"}
-	r.run(func(o *orchestrator.Options) { o.Access, o.Asker = gate.Confirm, a })
+	r.run(func(o *orchestrator.Options) { o.NoSandbox, o.Access, o.Asker = true, gate.Confirm, a })
 	if len(a.asked) != 2 || !strings.Contains(a.asked[1].Purpose, "resolved by 0.3") || !strings.Contains(a.asked[1].Detail, "-ONE\n+ONE TWO\n") {
 		t.Errorf("asked %+v, want the diff of the result", a.asked)
 	}
@@ -216,7 +215,6 @@ func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
 
 // What a run leaves in the tree when somebody edits meanwhile is theirs: no child resolves it.
 func TestEditsMeanwhileAreNotResolved(t *testing.T) {
-	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   call: {delegate_task: {task: "write", access: write}}
@@ -225,6 +223,7 @@ func TestEditsMeanwhileAreNotResolved(t *testing.T) {
 - say: done
 `).repo(abc)
 	r.run(func(o *orchestrator.Options) {
+		o.NoSandbox = true
 		watch := o.Watch
 		o.Watch = func(e journal.Event) {
 			watch(e)
@@ -265,7 +264,6 @@ func TestNestedConflictIsResolvedInTheChildsCopy(t *testing.T) {
 
 // Whoever ends a resolver wants no other one.
 func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
-	needBox(t)
 	r := newRig(t, twoOnALine("0ms", "0ms")+`
 - when: {agent: "0.3"}
   latency: 1h
@@ -273,7 +271,7 @@ func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
 `+andDone).repo(abc)
 	var control orchestrator.Control
 	r.run(func(o *orchestrator.Options) {
-		o.Control = &control
+		o.NoSandbox, o.Control = true, &control
 		watch := o.Watch
 		o.Watch = func(e journal.Event) {
 			watch(e)
