@@ -20,7 +20,11 @@ func (r *Repo) writePack(objects []object) error {
 	var pack bytes.Buffer
 	pack.WriteString("PACK")
 	pack.Write(words(2, len(objects))) // version, and how many follow
-	z := zlib.NewWriter(nil)
+	// Not compressed: half of a folder is ids, which cannot be, and nothing keeps a merge for long.
+	z, err := zlib.NewWriterLevel(nil, zlib.NoCompression)
+	if err != nil {
+		return err
+	}
 	places := make([]packed, len(objects))
 	for i, o := range objects {
 		from := pack.Len()
