@@ -99,7 +99,7 @@ func TestWarnings(t *testing.T) {
 		{name: "turns", turns: 10, want: []string{7: turnsWarning, 8: "", 9: ""}},
 		{name: "few turns", turns: 4, want: []string{3: ""}},
 		{name: "five turns", turns: 5, want: []string{3: "Used so far: 4 of your 5 turns. Finish now, or report what you have.", 4: ""}},
-		{name: "another limit", turns: 4, near: []string{"81 of your 100 tokens"}, want: []string{1: "Used so far: 81 of your 100 tokens. Finish now, or report what you have.", 3: ""}},
+		{name: "another limit", turns: 4, near: []string{"most of your 100 tokens"}, want: []string{1: "Used so far: most of your 100 tokens. Finish now, or report what you have.", 3: ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &replies{list: []model.Reply{reply("", model.FinishToolCalls, "a {}", "b {}")}}

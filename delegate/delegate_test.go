@@ -83,6 +83,7 @@ func TestRead(t *testing.T) {
 		`{"task":"do it","access":"write","paths":["{a,b}{c,d}"]}`:                              "more than one {a,b}",
 		`{"task":"do it","access":"write","paths":["` + strings.Repeat("*a", 300) + `"]}`:       "too long",
 		`{"task":"do it","access":"write","paths":["a"` + strings.Repeat(`,"a"`, 100) + `]}`:    "at most 100",
+		`{"task":"do it","output_schema":null,"paths":null,"model":null,"role":null}`:           "",
 		`{"task":"do it","output_schema":"{}"}`:                                                 "output_schema is no object",
 		`{"task":"do it","output_schema":true}`:                                                 "output_schema is no object",
 		`{"task":"  "}`:                                                                         "task is empty",

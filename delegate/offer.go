@@ -95,6 +95,9 @@ func (o Offer) read(args string, d *Delegation) error {
 	default:
 		return fmt.Errorf("access is %q, not read or write", oneLine(string(t.Access)))
 	}
+	if string(t.Schema) == "null" {
+		t.Schema = nil // like any other argument that is not given
+	}
 	if len(t.Schema) > 0 && t.Schema[0] != '{' {
 		return errors.New("output_schema is no object: give the JSON Schema itself, not its text")
 	}

@@ -72,25 +72,17 @@ func (b *budget) passedLocked(s spending) error {
 	return nil
 }
 
-// near tells what is used of each limit of which four fifths are. Of what is shared it gives no
-// figure: that would depend on how far others are.
-func (b *budget) near() (uses []use) {
+// near names each limit of which four fifths are used.
+func (b *budget) near() (limits []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	say := func(part, limit string) {
-		if b.whose == runs {
-			uses = append(uses, use{mostOf, b.whose + " " + limit})
-		} else {
-			uses = append(uses, use{part, "your " + limit})
-		}
-	}
 	if b.tokens > 0 && float64(b.spent.tokens) >= warnedAt*float64(b.tokens) {
-		say(fmt.Sprint(b.spent.tokens), fmt.Sprintf("%d tokens", b.tokens))
+		limits = append(limits, fmt.Sprintf("%s %d tokens", yours(b.whose), b.tokens))
 	}
 	if b.usd > 0 && b.spent.usd >= warnedAt*b.usd {
-		say(dollars(b.spent.usd), dollars(b.usd))
+		limits = append(limits, yours(b.whose)+" "+dollars(b.usd))
 	}
-	return uses
+	return limits
 }
 
 // A purse is what one agent pays from, at the prices of its model: its own budget if it has one,

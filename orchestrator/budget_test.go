@@ -185,7 +185,7 @@ func TestNear(t *testing.T) {
 		want          []string
 	}{
 		{790, 0, nil},
-		{20, 0, []string{"810 of your 1000 tokens", "more than 80 % of the run's $1.00"}},
+		{20, 0, []string{"more than 80 % of your 1000 tokens", "more than 80 % of the run's $1.00"}},
 		{50, 100, nil},
 	} {
 		n.purse.Spend(model.Usage{Input: model.Tokens(tt.spend), CacheRead: model.Tokens(0), Output: model.Tokens(0)})

@@ -89,8 +89,8 @@ func (c *clock) ring() {
 	}
 }
 
-// near tells that four fifths of the time are used.
-func (c *clock) near() []use {
+// near names the limit if four fifths of the time are used.
+func (c *clock) near() []string {
 	if c == nil {
 		return nil
 	}
@@ -106,11 +106,7 @@ func (c *clock) near() []use {
 	if float64(left) > (1-warnedAt)*float64(c.up.limit) {
 		return nil
 	}
-	whose := "your"
-	if c.up.whose == runs {
-		whose = runs
-	}
-	return []use{{mostOf, fmt.Sprintf("%s time of %v", whose, c.up.limit)}}
+	return []string{fmt.Sprintf("%s time of %v", yours(c.up.whose), c.up.limit)}
 }
 
 // wait stops the clock until the function it returns is called. A nil clock has no time to
@@ -130,8 +126,8 @@ func (c *clock) wait() (over func()) {
 func (c *clock) goOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting--; c.waiting == 0 && c.left > 0 {
+	if c.waiting--; c.waiting == 0 {
 		c.since = time.Now()
-		c.timer.Reset(c.left)
+		c.timer.Reset(c.left) // at once if it was stopped when it should have rung already
 	}
 }

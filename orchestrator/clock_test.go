@@ -64,6 +64,24 @@ func TestClockThatRanOutStaysSo(t *testing.T) {
 	})
 }
 
+// On a busy machine a timer rings late. A wait that begins meanwhile stops it: it is made up for
+// when the wait is over.
+func TestClockThatWasLateRings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, c, stop := startClock(t.Context(), own, 10*time.Second)
+		defer stop()
+		work, done := c.workTime(ctx)
+		defer done()
+		c.since = c.since.Add(-11 * time.Second)
+		c.wait()()
+		synctest.Wait()
+		if work.Err() == nil || ctx.Err() != nil {
+			t.Errorf("the work: %v, all: %v, want the work to have ended", work.Err(), ctx.Err())
+		}
+		<-ctx.Done()
+	})
+}
+
 // No clock is one without an end, and the run's never stands still.
 func TestClocksThatDoNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +102,7 @@ func TestClocksThatDoNotStop(t *testing.T) {
 			t.Errorf("near() = %v before four fifths", got)
 		}
 		time.Sleep(time.Second)
-		if got := c.near(); len(got) != 1 || got[0].limit != "the run's time of 10m0s" {
+		if got := c.near(); len(got) != 1 || got[0] != "the run's time of 10m0s" {
 			t.Errorf("near() = %v at four fifths", got)
 		}
 		work, done := c.workTime(ctx)

@@ -65,6 +65,9 @@ func (b *batch) foresee(d *delegate.Delegation, mode delegate.Mode) foresight {
 // call is told why.
 func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 	limit := b.run.o.ConfirmUSD
+	if limit == 0 {
+		return
+	}
 	var all foresight
 	var usd float64
 	var lines []string
@@ -77,7 +80,7 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 		all, usd = all.plus(f), usd+one
 		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, dollars(one)))
 	}
-	if limit == 0 || usd <= limit {
+	if usd <= limit {
 		return
 	}
 	numbers := fmt.Sprintf("the first requests of %s read %v, for %s", children(len(lines)), all, dollars(usd))
@@ -97,7 +100,7 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 	}
 	clear(b.children)
 	b.born -= len(lines) // their ordinals and places are free: none of them ever was
-	b.run.admitted.Add(-int64(len(lines)))
+	b.run.children.Release(int64(len(lines)))
 }
 
 // children counts them in words.

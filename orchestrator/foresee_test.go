@@ -144,8 +144,8 @@ func TestRefusedChildrenLeaveNoTrace(t *testing.T) {
 		case req.Origin.Agent != "0":
 			names = append(names, req.Origin.Agent)
 			return costs(says("nothing"), 100, 10)
-		case req.Origin.Turn == 1:
-			return costs(says("", look, look), 1000, 10)
+		case req.Origin.Turn == 1: // the last of them is one too many
+			return costs(says("", look, look, look), 1000, 10)
 		case req.Origin.Turn == 2:
 			asker.yes = true
 			return costs(says("", look, look), 1000, 10)

@@ -8,14 +8,17 @@ const (
 	runs = "the run's"
 )
 
-// An agent is told of a limit when so much of it is used.
-const (
-	warnedAt = 0.8
-	mostOf   = "more than 80 %"
-)
+// yours is whose a limit is, in words for who has it.
+func yours(whose string) string {
+	if whose == own {
+		return "your"
+	}
+	return whose
+}
 
-// A use is what is used of a limit, in words for a model.
-type use struct{ part, limit string }
+// An agent is told of a limit when so much of it is used. It is given no figure of what it used:
+// the same replies may take another time, and other tokens where a cache or a count differs.
+const warnedAt = 0.8
 
 // openPurse makes what an agent pays from, at the prices of its model. Each child has its own
 // budget; what children of its own spend is theirs.
@@ -28,16 +31,16 @@ func (n *node) openPurse() *purse {
 	return p
 }
 
-// near says of which limits four fifths are used, each once.
+// near says, in words for the model, of which limits four fifths are used, each once.
 func (n *node) near() (used []string) {
-	uses := n.clock.near()
+	limits := n.clock.near()
 	for _, b := range n.purse.budgets {
-		uses = append(uses, b.near()...)
+		limits = append(limits, b.near()...)
 	}
-	for _, u := range uses {
-		if !n.told[u.limit] {
-			n.told[u.limit] = true
-			used = append(used, u.part+" of "+u.limit)
+	for _, limit := range limits {
+		if !n.told[limit] {
+			n.told[limit] = true
+			used = append(used, "more than 80 % of "+limit)
 		}
 	}
 	return used

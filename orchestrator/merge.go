@@ -18,7 +18,7 @@ import (
 // report. Only a failure of the harness is an error.
 func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error {
 	keep := func(why, detail string) error {
-		rep.Change, rep.Why, rep.Detail = delegate.Kept, why, detail
+		rep.Change, rep.Why, rep.Detail, rep.Resolved = delegate.Kept, why, detail, "" // a solution goes with the attempt
 		return nil
 	}
 	// A copy holds the whole repository; the workspace may be a subdirectory of it.

@@ -46,7 +46,7 @@ type run struct {
 	processes *semaphore.Weighted   // places of commands
 	shared    map[string]tools.Tool // see [run.share]
 
-	admitted atomic.Int64 // children so far
+	children *semaphore.Weighted // how many the run may still have
 	unasked  atomic.Bool
 	told     sync.Map // what [run.warn] told of
 
@@ -58,7 +58,7 @@ type run struct {
 // failure is a result that its parent saw.
 func Run(ctx context.Context, o Options, instruction string) (out Outcome, err error) {
 	o = o.withDefaults()
-	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), processes: semaphore.NewWeighted(int64(o.ProcessJobs)), budget: budget{whose: runs, tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
+	r := &run{o: o, control: o.Control, inbox: newInbox(o.Asker, o.AskTime), sched: scheduler.New(scheduler.Options{Slots: o.Jobs}), processes: semaphore.NewWeighted(int64(o.ProcessJobs)), children: semaphore.NewWeighted(int64(o.MaxChildren)), budget: budget{whose: runs, tokens: o.Budget, usd: o.BudgetUSD}, sum: newTally()}
 	if r.engines, err = o.engines(); err != nil {
 		return Outcome{}, err
 	}
@@ -324,7 +324,7 @@ func (r *run) offers(name string) bool {
 }
 
 // admit counts a child and reports whether the run may have it.
-func (r *run) admit() bool { return r.admitted.Add(1) <= int64(r.o.MaxChildren) }
+func (r *run) admit() bool { return r.children.TryAcquire(1) }
 
 // notice tells the user something once.
 func (r *run) notice(text, hint string) {
