@@ -1,16 +1,21 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"skein/agent"
 	"skein/agent/journal"
+	"skein/agent/model"
+	"skein/agent/model/pace"
+	"skein/agent/model/retry"
 	"skein/orchestrator"
 	"skein/tools/gate"
 )
@@ -140,6 +145,59 @@ func TestMaxChildrenRefuses(t *testing.T) {
 		}
 		if refused != 2 {
 			t.Errorf("%d delegations were refused, want 2", refused)
+		}
+	})
+}
+
+// A full provider refuses whoever is one too many.
+type full struct {
+	*forest
+	most int
+
+	mu            sync.Mutex
+	open, refused int
+}
+
+// Exchange implements [model.Client].
+func (f *full) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
+	f.mu.Lock()
+	if f.open >= f.most {
+		f.refused++
+		f.mu.Unlock()
+		return model.Reply{}, &model.Error{Provider: "full", Status: 429, Message: "too many", Again: true}
+	}
+	f.open++
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.open--
+	}()
+	return f.forest.Exchange(ctx, req)
+}
+
+// A storm of refusals lowers how many exchanges are under way, and every child comes to its end.
+func TestFullProviderSlowsARunDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &full{forest: plant(&grove{turns: []reply{crowd(50, &grove{thinks: time.Second, turns: []reply{looks("a.txt")}})}}), most: 3}
+		r, _ := grow(t, f.forest, func(o *orchestrator.Options) {
+			o.Jobs, o.MaxChildren = 50, 50
+			o.Client = retry.Client(pace.Client(f, 50), retry.Options{For: time.Hour})
+		})
+		settled, _, _ := of[journal.Settled](r)
+		done := 0
+		for _, s := range settled {
+			if strings.Contains(s.Report, "· completed ·") {
+				done++
+			}
+		}
+		if done != 50 {
+			t.Errorf("%d of 50 children came to their end", done)
+		}
+		// Fifty that tried again each by itself were refused hundreds of times.
+		t.Logf("%d exchanges were refused", f.refused)
+		if f.refused < 10 || f.refused > 100 {
+			t.Errorf("%d exchanges were refused, want the first burst and few more", f.refused)
 		}
 	})
 }

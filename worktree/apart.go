@@ -52,11 +52,15 @@ func (r *Repo) since(ctx context.Context, base, onto string) ([]change, error) {
 	for onto != base {
 		known, ok := r.steps.Load(onto)
 		if !ok {
-			list, err := r.changes(ctx, base, onto)
-			if err != nil {
-				return nil, err
+			// True of these two only: a resolver's base comes after what its work is merged onto.
+			between := [2]string{base, onto}
+			if known, ok = r.steps.Load(between); !ok {
+				list, err := r.changes(ctx, base, onto)
+				if err != nil {
+					return nil, err
+				}
+				known, _ = r.steps.LoadOrStore(between, step{base, list})
 			}
-			known, _ = r.steps.LoadOrStore(onto, step{base, list})
 		}
 		s := known.(step)
 		all, onto = append(all, s.changes...), s.onto

@@ -89,6 +89,35 @@ func TestMergesWithoutGitLikeGit(t *testing.T) {
 	}
 }
 
+// A resolver works on a merge that failed a check, and what it makes is merged onto what was
+// there before: its base comes after that.
+func TestMergeOntoWhatTheBaseCameFrom(t *testing.T) {
+	l := newLab(t)
+	base := drawing{"a": "100644 a", "b": "100644 b"}
+	l.write(l.root, "a", "a")
+	l.write(l.root, "b", "b")
+	l.commit()
+	r := l.open(worktree.Options{})
+	defer l.close(r)
+	s := l.snapshot(r.Tree()).Commit
+	for _, name := range []string{"a", "b", "a"} {
+		one := maps.Clone(base)
+		one[name] += " changed"
+		merged, err := r.Merge(t.Context(), s, worktree.Change{Base: s, Commit: l.imported(s, "change of "+name, base, one)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		two := maps.Clone(one)
+		two[name] += " again"
+		// As a resolver's is, the change is taken whole: what it started from is to be merged, too.
+		if _, err := r.Merge(t.Context(), s, worktree.Change{Base: merged, Commit: l.imported(merged, "again "+name, one, two)}); err != nil {
+			if conflict := (*worktree.ConflictError)(nil); !errors.As(err, &conflict) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // A drawing is the files of a tree: mode and content.
 type drawing map[string]string
 

@@ -103,7 +103,7 @@ type Repo struct {
 	filtersOff map[string]bool // filters that do not run, see [Repo.disarm]
 
 	dates     sync.Map // commit id to seconds since 1970, as text; see [Repo.commit]
-	steps     sync.Map // commit id to the [step] that made it
+	steps     sync.Map // commit id, or the ids of two commits, to the [step] that made it; see [Repo.since]
 	configure sync.Mutex
 	user      *settings // what copies take over of the user's configuration; nil until read
 }
