@@ -46,6 +46,7 @@ var calls = map[string]struct {
 	"netlink":          {unix.EAFNOSUPPORT, func() error { return raw(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_DGRAM, 0) }},
 	"setuid file":      {unix.EPERM, func() error { return raw(unix.SYS_FCHMOD, 1<<20, 0o4755) }},
 	"tag":              {unix.EPERM, func() error { return raw(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_MSGQUEUE, 1) }},
+	"lease":            {unix.EPERM, func() error { return raw(unix.SYS_FCNTL, 1<<20, unix.F_SETLEASE, unix.F_RDLCK) }},
 	"closed to others": {unix.EPERM, func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 	"limits of others": {unix.EPERM, func() error {
 		var now unix.Rlimit

@@ -48,6 +48,7 @@ var (
 	callSetrlimit  = call{"setrlimit", 160, 164}
 	callPrctl      = call{"prctl", 157, 167}
 	callFallocate  = call{"fallocate", 285, 47}
+	callFcntl      = call{"fcntl", 72, 25}
 )
 
 // missing are calls that the kernel seems not to have: programs then do without.
@@ -136,6 +137,9 @@ const (
 	ioctlZeroRange = 0x40305839 // FS_IOC_ZERO_RANGE
 )
 
+// setDelegation is what fcntl has besides leases from Linux 6.19 on.
+const setDelegation = 0x410 // F_SETDELEG
+
 // tmpfileBit is what O_TMPFILE has besides O_DIRECTORY.
 const tmpfileBit = 0o20000000
 
@@ -209,6 +213,9 @@ func assemble(arch string) (code, error) {
 		{callFallocate, slices.Concat(
 			load(argument(1)), oneOf(unix.EOPNOTSUPP, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_COLLAPSE_RANGE),
 		)},
+		// Whoever opens a file that has a lease, outside of the box too, waits until who took it gives
+		// it up, 45 seconds if need be. It may be taken of any file of one's own that can be read.
+		{callFcntl, append(load(argument(1)), denyIf(unix.EPERM, unix.F_SETLEASE, setDelegation)...)},
 		{callSocket, slices.Concat(
 			families, kinds,
 			// Programs that try MPTCP first are told that there is none, and take TCP.

@@ -51,7 +51,7 @@ func (g *Guest) Run(ctx context.Context, c Command) (Output, error) {
 
 // Start is [Box.Start] for the guest. The process ends with the guest.
 func (g *Guest) Start(ctx context.Context, c Command) (*Process, error) {
-	p, err := g.box.launch(ctx, &g.crew, c, boxinit.Request{Guest: g.name, Tell: true})
+	p, err := g.box.launch(ctx, &g.crew, c, boxinit.Request{Guest: g.name})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (b *Box) Run(ctx context.Context, c Command) (Output, error) {
 // Start starts a command that goes on until it ends by itself, is stopped, or the box is
 // closed. ctx bounds the starting only. An error means that nothing was started.
 func (b *Box) Start(ctx context.Context, c Command) (*Process, error) {
-	p, err := b.launch(ctx, &b.crew, c, boxinit.Request{Tell: true})
+	p, err := b.launch(ctx, &b.crew, c, boxinit.Request{})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (b *Box) follow(life context.Context, timeout time.Duration, id int64, repl
 		limited, cancel = context.WithTimeout(life, timeout)
 		defer cancel()
 	}
-	r, err = b.await(limited, reply)
+	r, err = b.begun(limited, reply)
 	if err == nil && r.Started {
 		close(started)
 		r, err = b.await(limited, reply)
@@ -119,7 +119,7 @@ func (b *Box) follow(life context.Context, timeout time.Duration, id int64, repl
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(life), wait)
 	defer cancel()
-	r, err = b.await(late, reply)
+	r, err = b.begun(late, reply)
 	if err == nil && r.Started { // it was under way
 		r, err = b.await(late, reply)
 	}

@@ -109,6 +109,12 @@ var tries = map[string]func(args []string) error{
 		return err
 	}),
 	"signal": withPID(func(pid int) error { return syscall.Kill(pid, 0) }),
+	"queue":  withPID(queue),
+	"stopall": func([]string) error {
+		for {
+			_ = unix.Kill(-1, unix.SIGSTOP)
+		}
+	},
 	"prlimit": withPID(func(pid int) error {
 		var l unix.Rlimit
 		if err := unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &l); err != nil {
@@ -202,6 +208,30 @@ func errnoOf(_, _ uintptr, errno syscall.Errno) error {
 		return errno
 	}
 	return nil
+}
+
+// queue sends all threads of a process every signal, as if the kernel had found a fault. Its
+// error is that of the last which none of them could be sent.
+func queue(pid int) (err error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	const queued = -1 // SI_QUEUE
+	for s := range unix.Signal(64) {
+		err = unix.ESRCH
+		for _, e := range entries {
+			info := struct {
+				signal, errno, code, _ int32
+				_                      [112]byte
+			}{signal: int32(s + 1), code: queued}
+			thread, _ := strconv.Atoi(e.Name())
+			if _, _, errno := unix.Syscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(pid), uintptr(thread), uintptr(s+1), uintptr(unsafe.Pointer(&info)), 0, 0); errno == 0 {
+				err = nil
+			}
+		}
+	}
+	return err
 }
 
 func withPID(do func(pid int) error) func(args []string) error {

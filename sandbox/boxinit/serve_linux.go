@@ -86,14 +86,6 @@ func serve(control socket) {
 	}
 }
 
-// ignoreSignals has the process live on when a command sends it a signal of which the Go runtime
-// would die. The kernel does what it takes for the rest, as this is pid 1.
-func ignoreSignals() {
-	signal.Notify(make(chan os.Signal, 1),
-		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV,
-		unix.SIGSTKFLT, unix.SIGTERM, unix.SIGSYS)
-}
-
 // receive hands requests on until the socket closes. Then the process ends at once: nothing
 // here outlives it, and nothing is to be tidied.
 func receive(control socket, to chan<- message) {
@@ -140,9 +132,7 @@ func (s *server) handle(m message) {
 		return
 	}
 	s.byPID[c.pid], s.byID[c.id] = c, c
-	if m.Tell {
-		s.reply(Reply{ID: m.ID, Started: true})
-	}
+	s.reply(Reply{ID: m.ID, Started: true})
 }
 
 func (s *server) start(m message) (*command, error) {

@@ -69,7 +69,6 @@ type Limits struct {
 // command's output, its errors and, if it has one, its input.
 type Request struct {
 	ID    int64
-	Tell  bool     // answer also when it has started, see [Reply]
 	Kill  bool     // end command ID and all its descendants
 	Self  bool     // the program is the init's own; Argv follows argv[0]
 	Argv  []string // looked up on PATH of Env
@@ -86,11 +85,11 @@ const (
 	FaultGone = "gone" // something that is gone, or a link, since it was found
 )
 
-// A Reply answers a request to start a command, once the command and all its
-// descendants have ended; the first reply, with ID 0, tells how building the box went.
+// A Reply answers a request to start a command, once when it has started and once when the
+// command and all its descendants have ended; the first reply, with ID 0, tells how building the box went.
 type Reply struct {
 	ID      int64
-	Started bool   // the command runs, another reply follows; see [Request.Tell]
+	Started bool   // the command runs, another reply follows
 	Exit    int    // exit code, 128 + signal when killed by one
 	Error   string // why nothing was started; "" when it was
 	Errno   int    // the kernel's answer behind Error; 0 = none
