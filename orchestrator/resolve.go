@@ -94,9 +94,9 @@ func (b *batch) solve(ctx context.Context, r *child, k *clash) (merged, flaw str
 	if flaw, err = b.flaw(ctx, r, k); flaw != "" || err != nil {
 		return "", flaw, err
 	}
-	ch := r.change
-	ch.Empty = false // what it started from is to be merged, too
-	merged, next, err := b.combine(ctx, r.name, ch)
+	// What it started from is to be merged, too: its change is all that is not there yet.
+	all := worktree.Change{Name: r.change.Name, Base: b.base.onto, Commit: r.change.Commit}
+	merged, next, err := b.combine(ctx, r.name, all)
 	if err == nil && next != nil {
 		return "", next.why + "\n" + next.list[0].Text, nil
 	}

@@ -287,3 +287,49 @@ func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
 		t.Errorf("settled %+v, want it kept after one try; children %q", s, control.Children())
 	}
 }
+
+// A resolver that changes nothing solves nothing: what it started from is merged, too, and that
+// fails the check as before. The change is kept, not lost.
+func TestResolverThatLeavesWhatFailsTheCheck(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "one", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: one, content: "1\n"}}
+- when: {agent: "0.*", turn: 1}
+  call: {read_file: {path: a.txt}}
+- say: done
+`).repo(abc)
+	r.run(func(o *orchestrator.Options) { o.VerifyMerge = "test ! -e one" })
+	s := r.settled()[0]
+	if s.Change != delegate.Conflict || s.Ref == "" || strings.Count(s.Report, "\nnot resolved: ") != 2 {
+		t.Errorf("settled %+v, want it kept after two tries that fail the check", s)
+	}
+}
+
+// A resolver need not touch the files of the change to have it merged: it may mend what was
+// merged before.
+func TestResolverThatMendsWhatWasMergedBefore(t *testing.T) {
+	needBox(t)
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls: [{delegate_task: {task: "top", access: write}}, {delegate_task: {task: "last", access: write}}, {delegate_task: {task: "three", access: write}}]
+- when: {agent: "0.1", turn: 1}
+  call: {search_replace: {path: a.txt, search: "top\n", replace: "TOP\n"}}
+- when: {agent: "0.2", turn: 1}
+  call: {bash: {command: "echo last >> a.txt"}}
+- when: {agent: "0.3", turn: 1}
+  call: {write_file: {path: three, content: "3\n"}}
+- when: {agent: "0.4", turn: 1}
+  call: {bash: {command: "echo mended >> a.txt"}}
+- say: done
+`).repo(abc)
+	r.run(func(o *orchestrator.Options) { o.VerifyMerge = "test ! -e three || grep mended a.txt" })
+	if s := r.settled()[2]; s.Change != delegate.Merged || s.Resolved != "0.4" {
+		t.Errorf("settled %+v, want it resolved", s)
+	}
+	if r.read("three") != "3\n" || !strings.HasSuffix(r.read("a.txt"), "last\nmended\n") {
+		t.Errorf("the tree is %s, want the change itself, too", r.tree())
+	}
+}
