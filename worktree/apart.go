@@ -12,8 +12,8 @@ import (
 // renamed file matters to the other side only where that touched it.
 func apart(a, b []change) bool {
 	paths := make(map[string]bool, len(a)+len(b))
-	for _, c := range slices.Concat(a, b) {
-		if paths[c.path] || c.old == submoduleMode || c.new == submoduleMode {
+	for i, c := range slices.Concat(a, b) {
+		if i >= len(a) && paths[c.path] || c.old == submoduleMode || c.new == submoduleMode {
 			return false
 		}
 		paths[c.path] = true
@@ -39,33 +39,32 @@ func moves(list []change) bool {
 	return adds(list) && slices.ContainsFunc(list, func(c change) bool { return c.new == absent })
 }
 
-// A step is one merge of a run: what it changed in the commit that it was made onto.
+// A step is one merge of a run: the commit that it was made onto, and what it changed there. Of
+// one that git made that is found out when it is asked for.
 type step struct {
 	onto    string
-	changes []change
+	changes []change // nil: not asked for yet
 }
 
-// since lists what the merges of this run changed between a base and what they made of it.
-// Only after a merge that git made is it asked.
-func (r *Repo) since(ctx context.Context, base, onto string) ([]change, error) {
-	var all []change
+// since lists what the merges of this run changed between a base and what they made of it, a
+// file perhaps more than once. It reports false if they did not begin with that base: one who
+// solves a conflict begins with what is to come of them.
+func (r *Repo) since(ctx context.Context, base, onto string) (all []change, ok bool, err error) {
 	for onto != base {
 		known, ok := r.steps.Load(onto)
 		if !ok {
-			// True of these two only: a resolver's base comes after what its work is merged onto.
-			between := [2]string{base, onto}
-			if known, ok = r.steps.Load(between); !ok {
-				list, err := r.changes(ctx, base, onto)
-				if err != nil {
-					return nil, err
-				}
-				known, _ = r.steps.LoadOrStore(between, step{base, list})
-			}
+			return nil, false, nil
 		}
 		s := known.(step)
+		if s.changes == nil {
+			if s.changes, err = r.changes(ctx, s.onto, onto); err != nil {
+				return nil, false, err
+			}
+			r.steps.Store(onto, s)
+		}
 		all, onto = append(all, s.changes...), s.onto
 	}
-	return all, nil
+	return all, true, nil
 }
 
 // foldersOf lists the folders above the files of a change, outer ones first; "" is the root.

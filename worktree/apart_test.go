@@ -118,6 +118,44 @@ func TestMergeOntoWhatTheBaseCameFrom(t *testing.T) {
 	}
 }
 
+// A solution begins with the merge that it is to put right, which is not what it is merged onto: it
+// brings that along, whatever it touches itself, and later merges come to their end.
+func TestSolutionsBringWhatTheyBeginWith(t *testing.T) {
+	l := newLab(t)
+	base := drawing{"a": "100644 a\n", "b": "100644 b\n", "x": "100644 1\n2\n3\n4\n5\n"}
+	for name, text := range base {
+		l.write(l.root, name, strings.TrimPrefix(text, "100644 "))
+	}
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	merge := func(onto, from string, was drawing, edits drawing) (id string, is drawing) {
+		t.Helper()
+		is = maps.Clone(was)
+		maps.Copy(is, edits)
+		id, err := r.Merge(t.Context(), onto, worktree.Change{Base: from, Commit: l.imported(from, fmt.Sprintf("%.6s on %.6s", from, onto), was, is)})
+		l.check(err)
+		return id, is
+	}
+	onto, _ := merge(s.Commit, s.Commit, base, drawing{"x": "100644 one\n2\n3\n4\n5\n"})
+	onto, _ = merge(onto, s.Commit, base, drawing{"x": "100644 1\n2\n3\n4\nfive\n"}) // by git
+	bad, is := merge(onto, s.Commit, base, drawing{"a": "100644 A\n"})
+	is["x"] = "100644 one\n2\n3\n4\nfive\n"
+	for range 2 { // the second try comes back to where the first one was
+		solved, _ := merge(onto, bad, is, drawing{"x": "100644 one\n2\n3\n4\n5\n"})
+		for name, want := range map[string]string{"a": "A", "x": "one\n2\n3\n4\n5"} {
+			if got := l.git("--git-dir=.git/skein", "show", solved+":"+name); strings.TrimSpace(got) != want {
+				t.Errorf("%s of the solution = %q, want %q", name, got, want)
+			}
+		}
+	}
+	last, _ := merge(onto, s.Commit, base, drawing{"b": "100644 B\n"})
+	if got := l.git("--git-dir=.git/skein", "show", last+":b"); strings.TrimSpace(got) != "B" {
+		t.Errorf("b of the last merge = %q, want B", got)
+	}
+	l.close(r)
+}
+
 // A drawing is the files of a tree: mode and content.
 type drawing map[string]string
 

@@ -30,12 +30,15 @@ func (r *Repo) merge(ctx context.Context, onto string, ch Change) (id string, er
 			return "", err
 		}
 	}
-	before, err := r.since(ctx, ch.Base, onto)
+	before, ok, err := r.since(ctx, ch.Base, onto)
 	if err != nil {
 		return "", err
 	}
-	if !apart(before, changes) {
-		return r.mergeByGit(ctx, onto, ch)
+	if !ok || !apart(before, changes) {
+		if id, err = r.mergeByGit(ctx, onto, ch); err == nil {
+			r.steps.Store(id, step{onto: onto})
+		}
+		return id, err
 	}
 	tree, objects, err := r.graft(ctx, onto, changes)
 	if err != nil {
