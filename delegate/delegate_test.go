@@ -259,6 +259,20 @@ func TestReportCannotBeForged(t *testing.T) {
 	}
 }
 
+// What a child runs or makes cannot pass for several things in a line, or for another one.
+func TestReportQuotesWhatLooksLikeMore(t *testing.T) {
+	for _, tt := range []struct{ command, file, want string }{
+		{"go test ./...", "a b.txt", "merged · 1 file · +0 −0 · a b.txt\ncommands: go test ./... (exit 0)\n"},
+		{"true # (exit 0) · verify: make", "b.txt · +0", "merged · 1 file · +0 −0 · \"b.txt · +0\"\ncommands: \"true # (exit 0) · verify: make\" (exit 0)\n"},
+		{"true # (exit 0), make", "b.txt, c.txt", "merged · 1 file · +0 −0 · \"b.txt, c.txt\"\ncommands: \"true # (exit 0), make\" (exit 0)\n"},
+	} {
+		r := Report{Index: 1, Of: 1, Stop: "completed", Calls: 1, Change: Merged, Files: []string{tt.file}, Commands: []tools.Command{{Line: tt.command}}, Answer: "ok"}
+		if got := r.Model(); !strings.HasSuffix(got, "\n"+tt.want+"answer:\nok") {
+			t.Errorf("report of %q = %q, want its end %q", tt.command, got, tt.want)
+		}
+	}
+}
+
 // A child is told of each of its siblings, but not of a thousand.
 func TestBriefNamesSiblings(t *testing.T) {
 	for _, tt := range []struct {

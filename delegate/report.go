@@ -3,6 +3,7 @@ package delegate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -183,7 +184,16 @@ func ran(c tools.Command) string {
 	if c.Killed != "" {
 		end = c.Killed
 	}
-	return fmt.Sprintf("%s (%s)", tools.Show(oneLine(c.Line)), end)
+	return fmt.Sprintf("%s (%s)", item(oneLine(c.Line)), end)
+}
+
+// item makes words of a child's safe to stand among others in a line: what looks like the end of
+// one thing there and the beginning of the next is quoted.
+func item(text string) string {
+	if strings.ContainsRune(text, '·') || strings.Contains(text, ", ") || strings.Contains(text, "(exit ") {
+		return strconv.QuoteToGraphic(text)
+	}
+	return tools.Show(text)
 }
 
 // denials names the first few kinds of denials, each once.
@@ -251,7 +261,7 @@ func (r Report) People() string {
 func shown(names []string) []string {
 	safe := make([]string, len(names))
 	for i, n := range names {
-		safe[i] = tools.Show(n)
+		safe[i] = item(n)
 	}
 	return safe
 }
