@@ -44,6 +44,7 @@ func TestTheGateAtEveryDepth(t *testing.T) {
 		{gate.Auto, all, readers, all},
 	} {
 		t.Run(string(tt.access), func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, calls).repo(abc)
 			out := r.run(func(o *orchestrator.Options) {
 				o.Access, o.MaxDepth = tt.access, 2

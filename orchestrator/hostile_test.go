@@ -5,11 +5,40 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"skein/agent/journal"
 	"skein/orchestrator"
 	"skein/tools/gate"
 )
+
+// A child whose model never answers ends with its time, whatever else the machine has to do: time
+// is virtual. What it changed is kept, and its stage goes on.
+func TestChildThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&rig{t: t, dir: t.TempDir(), cache: t.TempDir()}).repo(abc)
+		hangs := &grove{turns: []reply{{{tool: "write_file", args: `{"path":"half.txt","content":"half\n"}`}}}, end: "hangs"}
+		sibling := &grove{turns: []reply{looks("a.txt")}}
+		out, err := orchestrator.Run(t.Context(), orchestrator.Options{
+			Dir: r.dir, Client: plant(&grove{turns: []reply{{{writes: true, child: hangs}, {child: sibling}}}}),
+			Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1", ChildTime: time.Minute,
+			Watch: func(e journal.Event) { r.events = append(r.events, e) },
+		}, "go")
+		settled := r.settled()
+		if err != nil || out.Answer != "done 0" || len(settled) != 2 {
+			t.Fatalf("Run = %+v, %v with %d children settled", out, err, len(settled))
+		}
+		for _, want := range []string{"timeout (stopped at its limit of 1m0s)", "kept · 1 file"} {
+			if !strings.Contains(settled[0].Report, want) {
+				t.Errorf("report without %q:\n%s", want, settled[0].Report)
+			}
+		}
+		if !strings.Contains(settled[1].Report, "· completed ·") || strings.Contains(r.tree(), "half.txt") {
+			t.Errorf("its sibling: %s\nthe tree: %s", settled[1].Report, r.tree())
+		}
+	})
+}
 
 // A child that does what it should not ends as it is specified, and its siblings and its parent
 // go on.
@@ -77,19 +106,6 @@ func TestHostileChildren(t *testing.T) {
 			want: []string{"max-turns", "so far I have looked"},
 		},
 		{
-			name: "never answers", access: "write",
-			child: `
-- when: {agent: "0.1", turn: 1}
-  call: {write_file: {path: half.txt, content: "half\n"}}
-- when: {agent: "0.1"}
-  latency: 1h
-  say: never
-`,
-			edit: func(o *orchestrator.Options) { o.ChildTime = 2 * time.Second },
-			want: []string{"timeout", "kept · 1 file"},
-			tree: map[string]string{"half.txt": ""},
-		},
-		{
 			name: "asks for what nobody approves", access: "write",
 			child: `
 - when: {agent: "0.1", turn: 1}
@@ -117,6 +133,7 @@ func TestHostileChildren(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, "")
 			r.script = strings.ReplaceAll(`
 - when: {agent: "0", turn: 1}

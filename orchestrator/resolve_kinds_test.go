@@ -50,6 +50,7 @@ two"`},
 	for i := rand.IntN(step); i < len(tests); i += step {
 		tt := tests[i]
 		t.Run(tt.kind+" "+tt.two, func(t *testing.T) {
+			t.Parallel()
 			script := `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "one", access: write}}, {delegate_task: {task: "two", access: write}}]

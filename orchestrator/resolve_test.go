@@ -168,6 +168,7 @@ func TestResolversThatFail(t *testing.T) {
 		{{"turn: 9", `{bash: {command: "true"}}`, "it made no tool call"}, {`user: "."`, `{bash: {command: "true"}}`, "it did not finish: max-turns"}},
 	} {
 		t.Run(tries[0].why+" and "+tries[1].why, func(t *testing.T) {
+			t.Parallel()
 			script := twoOnALine("0ms", "0ms")
 			for i, try := range tries {
 				script += fmt.Sprintf("- when: {agent: \"0.%d\", %s}\n  call: %s\n", 3+i, try.turn, try.does)
