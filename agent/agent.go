@@ -263,10 +263,11 @@ func spent(r model.Reply) bool {
 // there is none and the agent has ended.
 func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bool) {
 	messages := a.t.Messages()
+	reading := a.estimate(messages)
 	done := func(model.Usage) {}
 	if a.Budget != nil {
 		var err error
-		if done, err = a.Budget.Reserve(a.estimate(messages), a.closing); err != nil {
+		if done, err = a.Budget.Reserve(reading, a.closing); err != nil {
 			a.end(OverBudget, err.Error())
 			return model.Reply{}, false
 		}
@@ -297,7 +298,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 		}
 		return model.Reply{}, false
 	}
-	done(reply.Usage)
+	done(taken(reply, reading))
 	a.out.Turns++
 	a.count(reply.Usage)
 	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {
@@ -305,6 +306,19 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	}
 	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage, Dropped: spent(reply)})
 	return reply, true
+}
+
+// taken is what a reply takes from a budget. Where its provider gives no figures it is what the
+// call was to read, and a quarter of the reply's bytes: it was not free.
+func taken(r model.Reply, reading int64) model.Usage {
+	u := r.Usage
+	if !u.Prompt().Known {
+		u.Input, u.CacheRead, u.CacheWrite = model.Tokens(reading), model.Tokens(0), model.Tokens(0)
+	}
+	if !u.Output.Known {
+		u.Output = model.Tokens(int64(len(r.Message.Raw)) / 4)
+	}
+	return u
 }
 
 // count adds a call's usage to the agent's.

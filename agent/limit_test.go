@@ -191,3 +191,32 @@ func TestClosingTurnInTime(t *testing.T) {
 		})
 	}
 }
+
+// allowance keeps what it was told that replies took.
+type allowance struct{ took []model.Usage }
+
+// Reserve implements [Budget].
+func (a *allowance) Reserve(int64, bool) (func(model.Usage), error) {
+	return func(u model.Usage) { a.took = append(a.took, u) }, nil
+}
+
+// Spend implements [Budget].
+func (*allowance) Spend(model.Usage) {}
+
+// A reply of which the provider does not say what it cost is not taken to be free.
+func TestReplyWithoutFiguresIsPaidFor(t *testing.T) {
+	reply := say(strings.Repeat("word ", 80))
+	reply.Usage = model.Usage{}
+	a := &allowance{}
+	talk := model.NewTranscript(&replies{}, model.Message{Role: model.User, Text: "go", Raw: json.RawMessage(`"` + strings.Repeat("go", 100) + `"`)})
+	out, err := Run(t.Context(), Options{Client: &replies{list: []model.Reply{reply}}, Budget: a, MaxTurns: 2, Record: func(journal.Payload) {}}, talk)
+	if err != nil || len(a.took) != 1 {
+		t.Fatalf("Run = %v, %d replies were paid for, want 1", err, len(a.took))
+	}
+	if in, got := a.took[0].Prompt(), a.took[0].Output; in != model.Tokens(50) || got != model.Tokens(102) {
+		t.Errorf("paid for %v tokens in and %v out, want a quarter of the bytes", in, got)
+	}
+	if out.Usage.Output.Known {
+		t.Errorf("usage = %v, want what the provider said: nothing", out.Usage)
+	}
+}
