@@ -83,6 +83,7 @@ func (s slowly) Ask(ctx context.Context, _ gate.Question) (gate.Answer, error) {
 
 // A child that waits for an answer holds nobody up: its sibling ends meanwhile.
 func TestSiblingsGoOnWhileOneIsAskedAbout(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "write", title: "the writer", access: write}}, {delegate_task: {task: "read"}}]
@@ -132,6 +133,7 @@ func TestSiblingsGoOnWhileOneIsAskedAbout(t *testing.T) {
 // A no is told to the child, with its reason, and to the parent. Who asks for the same a third
 // time is ended.
 func TestThirdDenialEndsAChild(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "obstinate", access: write}}, {delegate_task: {task: "reader"}}, {delegate_task: {task: "sensible", access: write}}]
@@ -175,6 +177,7 @@ func TestThirdDenialEndsAChild(t *testing.T) {
 // The first agent is not ended by denials but by the guard against repetition; the person is
 // left alone after the third time.
 func TestParentIsNotAskedAboutForEver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `- call: {bash: {command: "make"}}`)
 	asked := 0
 	out := r.run(func(o *orchestrator.Options) {
@@ -192,6 +195,7 @@ func TestParentIsNotAskedAboutForEver(t *testing.T) {
 // Two levels of writers are asked about once, at the border of the user's tree, where nothing
 // has happened before; with Each about everything.
 func TestMergesAreAskedAtTheUsersTree(t *testing.T) {
+	t.Parallel()
 	for each, want := range map[bool][]string{
 		false: {"0.1 merge its changes"},
 		true:  {"0.1.1 change a file", "0.1.1 merge its changes", "0.1 change a file", "0.1 merge its changes"},
@@ -240,6 +244,7 @@ func TestMergesAreAskedAtTheUsersTree(t *testing.T) {
 
 // Yes is said to what was shown: what would do something else by then is not done.
 func TestYesIsForWhatWasShown(t *testing.T) {
+	t.Parallel()
 	for name, meanwhile := range map[string]string{"nothing changes": "", "the file changes": "mine\ntop\n"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, `
@@ -274,6 +279,7 @@ func TestYesIsForWhatWasShown(t *testing.T) {
 
 // A tool of the program's own is shown as one: it reaches what the program reaches.
 func TestOwnToolsAreAskedAbout(t *testing.T) {
+	t.Parallel()
 	deployed := 0
 	deploy := tools.New(tools.Spec{Name: "deploy", Description: "Deploys."}, scheduler.Execute,
 		func(context.Context, tools.Workspace, struct{}) (tools.Result, error) {

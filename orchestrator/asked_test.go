@@ -39,6 +39,7 @@ func wants(t *testing.T, texts []string, want ...string) {
 // A writer that changes anything outside its paths brings nothing back, the old name of a
 // renamed file included.
 func TestPathsAreHeldAtSettle(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -86,6 +87,7 @@ func TestPathsAreHeldAtSettle(t *testing.T) {
 
 // Where the workspace is a subdirectory, paths count from there.
 func TestPathsOfASubdirectory(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls:
@@ -103,6 +105,7 @@ func TestPathsOfASubdirectory(t *testing.T) {
 
 // What cannot be is told to the model, and nothing is begun.
 func TestDelegationsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat(" ", 1<<20)
 	for _, tt := range []struct{ args, want string }{
 		{`{access: write, paths: ["../x"]}`, `path \"../x\" has ..`},
@@ -131,6 +134,7 @@ func TestDelegationsThatCannotBe(t *testing.T) {
 
 // The answer of a child is the JSON that was asked for, or the child did not do its task.
 func TestChildAnswersInItsForm(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls:
@@ -188,6 +192,7 @@ func TestOverlapIsNamedInBothReports(t *testing.T) {
 
 // Who resolves a conflict is no writer of the reply.
 func TestResolversAreNoOverlap(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -218,6 +223,7 @@ func TestResolversAreNoOverlap(t *testing.T) {
 
 // A writer that says it is done and changed nothing is not believed, in place neither.
 func TestWritersThatChangeNothingAreUnverified(t *testing.T) {
+	t.Parallel()
 	const idle = "· unverified: it was to change files and changed none\n"
 	const yaml = `
 - when: {agent: "0", turn: 1}
@@ -252,6 +258,7 @@ func TestWritersThatChangeNothingAreUnverified(t *testing.T) {
 
 // Without delegation the requests have no trace of it, and the files of roles are not read.
 func TestOffLeavesNoTrace(t *testing.T) {
+	t.Parallel()
 	const yaml = `
 - when: {turn: 1}
   call: {delegate_task: {task: x}}

@@ -23,6 +23,7 @@ import (
 // Who ends the children of a run gets what they had: the change of the one that worked is kept,
 // the one that waited for a slot never starts, and the parent finishes its answer.
 func TestEndChildren(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -82,6 +83,7 @@ func TestEndChildren(t *testing.T) {
 
 // One child is ended with the children of its own; its siblings stay.
 func TestEndOneChild(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "divide it"}}, {delegate_task: {task: "other"}}]
@@ -217,6 +219,7 @@ func TestSlotIsFreeAtOnce(t *testing.T) {
 // Who ends the children ends the resolving of conflicts, too: no other resolver is tried, and none
 // begins for what the children left.
 func TestEndingChildrenEndsResolving(t *testing.T) {
+	t.Parallel()
 	script := twoOnALine("0ms", "0ms") + "- when: {agent: \"0.3\"}\n  latency: 1h\n  say: never\n" + andDone
 	for name, tt := range map[string]struct {
 		end  func(c *orchestrator.Control) bool

@@ -34,6 +34,7 @@ const twoLooks = `
 // does meanwhile; its commands may write in it, and nothing of that is left. A live reader sees
 // what the user does, and its commands cannot write.
 func TestReadersOfASnapshot(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	for _, tt := range []struct {
 		readers      orchestrator.Readers
@@ -97,6 +98,7 @@ func TestReadersOfASnapshot(t *testing.T) {
 
 // Where there are no snapshots readers work in the live tree, which is said once.
 func TestSnapshotsNeedGit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "one"}}, {delegate_task: {task: "two"}}]

@@ -14,6 +14,7 @@ import (
 // replaced or removed, however it read them; not those that it read again since, and none that it
 // was shown nothing of. A frozen copy does not change.
 func TestReadersAreMarked(t *testing.T) {
+	t.Parallel()
 	const script = `
 - when: {agent: "0", turn: 1}
   call: {delegate_task: {task: "read all"}}

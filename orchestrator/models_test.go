@@ -39,6 +39,7 @@ func second(t *testing.T, yaml string) (model.Client, *script.Server) {
 // A child of another model is told its parent's conversation in its own dialect; its own
 // children have its model, unless they are given another. Each is paid at its own price.
 func TestChildOfAnotherModel(t *testing.T) {
+	t.Parallel()
 	client, server := second(t, `
 - when: {task: "look", conversation: "delegate_task"}
   usage: {input: 3000, output: 10}
@@ -98,6 +99,7 @@ func TestChildOfAnotherModel(t *testing.T) {
 // A limit in dollars needs the prices of all models; without one the cost of what they did is
 // not known.
 func TestPricesOfChildModels(t *testing.T) {
+	t.Parallel()
 	client, _ := second(t, `[{say: done}]`)
 	price := &model.Price{Input: 1, CacheRead: 1, CacheWrite: 1, Output: 1}
 	o := orchestrator.Options{Dir: t.TempDir(), Client: client, Price: price, BudgetUSD: 1, ChildModels: []orchestrator.ChildModel{{Name: "other/one", Client: client}}}

@@ -44,6 +44,7 @@ const (
 // Who was asked first is merged first, whoever ends first; the second one is resolved, or kept
 // where nobody resolves it. What the resolver and the parent are shown is the same either way.
 func TestTwoWritersOnALine(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	shown := ""
 	for _, tt := range []struct {
@@ -109,6 +110,7 @@ func (r *rig) nothingLeft(ref string) {
 // A resolver is told of both changes, and nothing of its parent's conversation. It works in the
 // slot of its parent, which waits for it.
 func TestResolverIsToldOfBothChanges(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
 	r.run(func(o *orchestrator.Options) { o.Mode, o.Jobs = delegate.Full, 1 }) // the only slot is the parent's
@@ -140,6 +142,7 @@ func TestResolverIsToldOfBothChanges(t *testing.T) {
 
 // The second try is told what was wrong with the first.
 func TestSecondResolverIsToldWhatWasWrong(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoOnALine("0ms", "0ms")+`
 - when: {agent: "0.3", turn: 1}
   call: {read_file: {path: a.txt}}
@@ -194,6 +197,7 @@ func TestResolversThatFail(t *testing.T) {
 
 // A resolver counts as a child: where there may be no more the conflict is reported.
 func TestResolverCountsAsAChild(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
 	r.run(func(o *orchestrator.Options) { o.NoSandbox, o.MaxChildren = true, 2 })
 	if s := r.settled()[1]; s.Change != delegate.Conflict || !strings.Contains(s.Report, "not resolved: no subagent is left for it: this run may have 2") {
@@ -203,6 +207,7 @@ func TestResolverCountsAsAChild(t *testing.T) {
 
 // A person who is asked sees what will change, not what the child once made of it.
 func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
 	a := &answers{yes: true, butNot: "resolved by"}
 	r.run(func(o *orchestrator.Options) { o.NoSandbox, o.Access, o.Asker = true, gate.Confirm, a })
@@ -218,6 +223,7 @@ func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
 
 // What a run leaves in the tree when somebody edits meanwhile is theirs: no child resolves it.
 func TestEditsMeanwhileAreNotResolved(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   call: {delegate_task: {task: "write", access: write}}
@@ -248,6 +254,7 @@ func TestEditsMeanwhileAreNotResolved(t *testing.T) {
 
 // A child's own writers conflict in its copy and are resolved there, one level down.
 func TestNestedConflictIsResolvedInTheChildsCopy(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	deep := strings.NewReplacer(`"0.1"`, `"0.1.1"`, `"0.2"`, `"0.1.2"`, `"0.3"`, `"0.1.3"`, `"0"`, `"0.1"`, " 0.2", " 0.1.2")
 	r := newRig(t, `
@@ -267,6 +274,7 @@ func TestNestedConflictIsResolvedInTheChildsCopy(t *testing.T) {
 
 // Whoever ends a resolver wants no other one.
 func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoOnALine("0ms", "0ms")+`
 - when: {agent: "0.3"}
   latency: 1h
@@ -292,6 +300,7 @@ func TestResolverThatIsEndedHasNoSuccessor(t *testing.T) {
 // A resolver that changes nothing solves nothing: what it started from is merged, too, and that
 // fails the check as before. The change is kept, not lost.
 func TestResolverThatLeavesWhatFailsTheCheck(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -312,6 +321,7 @@ func TestResolverThatLeavesWhatFailsTheCheck(t *testing.T) {
 // A resolver need not touch the files of the change to have it merged: it may mend what was
 // merged before.
 func TestResolverThatMendsWhatWasMergedBefore(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}

@@ -14,6 +14,7 @@ const reviewer = "---\ndescription: finds faults\naccess: read\ntools: [read_fil
 
 // A role takes away from what the call would allow: tools, writing, and what its children have.
 func TestRolesNarrow(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -84,6 +85,7 @@ func TestRolesNarrow(t *testing.T) {
 
 // What is wrong with the files of roles is told once, by file and line, and not offered.
 func TestBadRolesAreNotOffered(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `[{say: done}]`)
 	outside := filepath.Join(t.TempDir(), "outside.md")
 	if err := os.WriteFile(outside, []byte(reviewer), 0o644); err != nil {
@@ -126,6 +128,7 @@ func TestBadRolesAreNotOffered(t *testing.T) {
 
 // A folder of roles that leads out of the workspace, or is none, offers none.
 func TestRolesOutsideOfTheWorkspace(t *testing.T) {
+	t.Parallel()
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "r.md"), []byte(reviewer), 0o644); err != nil {
 		t.Fatal(err)
@@ -153,6 +156,7 @@ func TestRolesOutsideOfTheWorkspace(t *testing.T) {
 
 // So many roles are offered, in the order of their names; a folder of files without end has none.
 func TestManyRoles(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int]string{60: "there are more than 50 roles", 1001: "it holds more than 1000 files"} {
 		r := newRig(t, `[{say: done}]`)
 		files := map[string]string{".agents/agents/a-b.md": reviewer, ".agents/agents/a.md": reviewer}

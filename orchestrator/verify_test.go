@@ -14,6 +14,7 @@ import (
 
 // Whoever may write is done when the check says so; readers are not asked.
 func TestVerifyHoldsWhoMayWrite(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -46,6 +47,7 @@ func TestVerifyHoldsWhoMayWrite(t *testing.T) {
 
 // A child whose check fails for good ends stuck, and its change is kept.
 func TestVerifyThatFailsForGood(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
@@ -78,6 +80,7 @@ func TestVerifyThatFailsForGood(t *testing.T) {
 
 // Where there is no box the check is not run, and that is said once.
 func TestVerifyWithoutABox(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   call: {delegate_task: {task: "write", access: write}}
@@ -116,6 +119,7 @@ func TestVerifyMergeNeedsABox(t *testing.T) {
 // A merge that fails its check is resolved within the files of the changes it holds, and what
 // resolves it is checked itself.
 func TestVerifyMergeIsHeldBySolutions(t *testing.T) {
+	t.Parallel()
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
