@@ -24,7 +24,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	// A copy holds the whole repository; the workspace may be a subdirectory of it.
 	switch outside, beyond := c.change.Outside(b.place.tree.Prefix), b.beyond(c); {
 	case ctx.Err() != nil:
-		return keep("the run was ended before", "")
+		return keep(unmerged, "")
 	case b.base.stopped != "":
 		return keep("the conflict of "+b.base.stopped+" stopped the merges", "")
 	case c.out.Stop != agent.Completed:
@@ -40,6 +40,8 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		merged, err = b.resolve(ctx, k, rep)
 	}
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return keep(unmerged, "")
 	case err != nil:
 		return keep("it could not be merged", err.Error())
 	case merged == "":
@@ -75,6 +77,9 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	b.base.merged = append(b.base.merged, c)
 	return nil
 }
+
+// unmerged is why a change is kept whose run ended before its turn, or while it was checked.
+const unmerged = "the run was ended before"
 
 // A clash is a change that does not go together with what was merged before it.
 type clash struct {

@@ -134,7 +134,10 @@ func (b *batch) verifyMerge(ctx context.Context, name, merged string) (wrong str
 		return "", err
 	}
 	f, err := b.run.try(ctx, p.ws.Exec, line)
-	if err = errors.Join(err, p.Close()); err != nil {
+	if err = errors.Join(err, p.Close()); err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // it did not fail: it was ended
+	}
+	if err != nil {
 		return "", err
 	}
 	b.record(&journal.Checked{Command: line, Exit: f.Exit, Killed: f.Killed, Merge: merged, Text: f.output})

@@ -3,12 +3,17 @@ package orchestrator_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"skein/agent"
 	"skein/agent/journal"
+	"skein/delegate"
 	"skein/orchestrator"
 )
 
@@ -150,4 +155,34 @@ func TestVerifyMergeIsHeldBySolutions(t *testing.T) {
 		t.Errorf("the tree is %s, want the first change and nothing of checks", tree)
 	}
 	r.nothingLeft(s[1].Ref)
+}
+
+// A check that ends with the run has not failed: nothing of it is said of the change, which is
+// kept.
+func TestVerifyMergeThatTheRunEnds(t *testing.T) {
+	begun := filepath.Join(t.TempDir(), "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	waits.Go(func() {
+		_, _ = os.ReadFile(begun) // until the check closes it
+		cancel()
+	})
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "one", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: one, content: "1\n"}}
+- say: done
+`).repo(abc)
+	r.runContext(ctx, func(o *orchestrator.Options) {
+		o.NoSandbox, o.VerifyMerge = true, "echo > "+begun+"; sleep 60"
+	})
+	if s := r.settled()[0]; s.Change != delegate.Kept || s.Ref == "" || !strings.Contains(s.Report, "\nnot merged: the run was ended before\n") {
+		t.Errorf("settled %+v, want it kept for the end of the run", s)
+	}
 }
