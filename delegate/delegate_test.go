@@ -296,3 +296,14 @@ func TestBriefNamesSiblings(t *testing.T) {
 		}
 	}
 }
+
+// However many files conflict or are left out, a report names the first ten.
+func TestReportsNameTheFirst(t *testing.T) {
+	many := strings.Split(strings.Repeat("f,", 999)+"f", ",")
+	text := Report{Stop: "completed", Calls: 1, Change: Conflict, Child: "0.1", Show: "s", Conflicts: many, Left: many}.Model()
+	for what, want := range map[string]int{"\nconflict: f": 10, "\nconflict: 990 more": 1, "\nleft out: f": 10, "\nleft out: 990 more": 1} {
+		if got := strings.Count(text, what); got != want {
+			t.Errorf("%q stands there %d times, want %d", what, got, want)
+		}
+	}
+}

@@ -119,11 +119,8 @@ func (r Report) change(b *strings.Builder) {
 	if r.Resolved != "" {
 		fmt.Fprintf(b, "resolved by %s: %s\n", r.Resolved, list(shown(r.Conflicts)))
 	}
-	for _, c := range r.Conflicts {
-		if r.Resolved != "" {
-			break
-		}
-		fmt.Fprintf(b, "conflict: %s\n", tools.Show(c))
+	if r.Resolved == "" {
+		each(b, "conflict", r.Conflicts)
 	}
 	if r.Why != "" {
 		fmt.Fprintf(b, "not merged: %s\n", inLine(r.Why, whyRunes))
@@ -137,9 +134,7 @@ func (r Report) change(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "nothing of this change is in the tree; it is kept as %s. Do the work again from the tree as it is now, or leave it to the user\n", r.Child)
 	}
-	for _, l := range r.Left {
-		fmt.Fprintf(b, "left out: %s\n", tools.Show(l))
-	}
+	each(b, "left out", r.Left)
 	for i, s := range r.Shared {
 		if i == mostNamed {
 			fmt.Fprintf(b, "overlap: %d files more\n", len(r.Shared)-mostNamed)
@@ -152,6 +147,17 @@ func (r Report) change(b *strings.Builder) {
 		for line := range strings.Lines(cut(r.Hunks)) {
 			b.WriteString("| " + plain(strings.TrimRight(line, "\r\n")) + "\n")
 		}
+	}
+}
+
+// each names things one a line, the first of them.
+func each(b *strings.Builder, what string, names []string) {
+	for i, name := range names {
+		if i == mostNamed {
+			fmt.Fprintf(b, "%s: %d more\n", what, len(names)-mostNamed)
+			return
+		}
+		fmt.Fprintf(b, "%s: %s\n", what, tools.Show(name))
 	}
 }
 
