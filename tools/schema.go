@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -21,7 +23,23 @@ type schema struct {
 	props map[string]*jsonschema.Resolved
 }
 
+// schemas holds what was inferred, by type: a type's schema never changes, each agent has tools
+// of its own, and to infer one takes as long as many calls.
+var schemas sync.Map
+
 func infer[In any]() (*schema, error) {
+	of := reflect.TypeFor[In]()
+	if known, ok := schemas.Load(of); ok {
+		return known.(*schema), nil
+	}
+	s, err := inferNew[In]()
+	if err == nil {
+		schemas.Store(of, s)
+	}
+	return s, err
+}
+
+func inferNew[In any]() (*schema, error) {
 	root, err := jsonschema.For[In](nil)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 
 const (
 	replyLimit = 64 << 20 // bytes; a larger reply is a fault of the server
-	idleConns  = 16       // children talk to one host at the same time
+	idleConns  = 1024     // a connection for each child that talks to the host at the same time
 
 	// A connection over which nothing came for pingAfter is asked whether it lives, and given
 	// up if it does not answer within pingTime. HTTP/2 would send every attempt over a dead

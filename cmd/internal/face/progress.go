@@ -30,6 +30,9 @@ func NewProgress(out io.Writer, verbose bool) *Progress {
 
 // Watch shows one event. An event of a kind it does not know is left out.
 func (p *Progress) Watch(e journal.Event) {
+	if e.Kind == "message" || e.Kind == "reply" && !p.verbose {
+		return // they are the largest, and not shown
+	}
 	payload, err := e.Decode()
 	if err != nil {
 		return
