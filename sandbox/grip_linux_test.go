@@ -29,8 +29,11 @@ func TestNoSignalEndsTheInit(t *testing.T) {
 	}
 	box := open(t, sandbox.Policy{Workspace: dir})
 	for name, in := range map[string]runner{"box": box, "guest": guest(t, box, "g")} {
-		got := must(t, in, queue+"1 && sleep 0.1; "+"echo alive; trap | grep -c SIG; grep SigIgn /proc/self/status")
-		if !strings.HasPrefix(got, "alive\n0\n") || !strings.HasSuffix(got, "0000000000000000\n") {
+		// What make starts ignores two signals above those that have names.
+		got := must(t, in, queue+"1 && sleep 0.1; "+"echo alive; trap | grep -c SIG; sed -n 's/SigIgn:\t//p' /proc/self/status")
+		last, named := strings.CutPrefix(got, "alive\n0\n")
+		ignored, err := strconv.ParseUint(strings.TrimSpace(last), 16, 64)
+		if !named || err != nil || ignored&(1<<31-1) != 0 {
 			t.Errorf("%s: %q, want it to live on, and nothing that commands ignore", name, got)
 		}
 	}
