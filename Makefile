@@ -13,8 +13,9 @@ RACE := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$(
 demo:
 	@t=$$(date +%s) && $(MAKE) -s build && $(GO) vet ./cmd/skein-init && echo "build: $$(($$(date +%s) - t)) s" && t=$$(date +%s) && bin/skein demo && echo "demo: $$(($$(date +%s) - t)) s"
 
+# The longest ones first: last, each would have one processor to itself.
 test:
-	$(GO) test $(RACE) -shuffle=on -timeout 18m ./...
+	$(GO) test $(RACE) -shuffle=on -timeout 18m ./worktree ./sandbox ./cmd/skein ./orchestrator ./...
 
 # The suites that try a sample in `test` try all: every kill, hundreds of histories, of trees.
 test-long:
