@@ -294,7 +294,9 @@ func (d *differ) batch(r *worktree.Repo) {
 			d.rt.Fatalf("conflicts of %s = %q, want %q\n%s", name, got, want, out)
 		}
 	}
-	d.apply(r.Tree(), s.Commit, onto)
+	if _, err := r.Tree().Apply(d.Context(), s.Commit, onto); err != nil {
+		d.rt.Fatalf("Apply = %v, want no error", err) // by rapid, which then says how to have the case again
+	}
 	ours := d.gitIn(d.ours, "--git-dir=.git/skein", "rev-parse", onto+"^{tree}")
 	if theirs := d.gitIn(d.gits, "rev-parse", "HEAD^{tree}"); ours != theirs {
 		d.rt.Errorf("merged tree differs from git's:\n%s", d.gitIn(d.gits, "ls-tree", "-r", "HEAD"))
