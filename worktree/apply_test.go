@@ -97,6 +97,27 @@ func TestApplyEveryKindOfChange(t *testing.T) {
 	l.close(r)
 }
 
+// Where a link to a folder goes, what it led to is not in the way of a folder in its place.
+func TestApplyPutsAFolderInPlaceOfALinkToOne(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "real/inner", "real\n")
+	l.write(l.root, "real/deep/er", "real\n")
+	l.link(l.root, "link", "real")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	var want map[string]string
+	ch := l.change(r, s, "0.1", func(dir string) {
+		l.remove(dir, "link")
+		l.write(dir, "link/inner", "new\n")
+		l.write(dir, "link/deep/er", "new\n")
+		want = l.files(dir)
+	})
+	l.apply(r.Tree(), s.Commit, l.merge(r, s.Commit, ch))
+	same(t, "tree", l.files(l.root, ".skein"), want)
+	l.close(r)
+}
+
 func TestApplyKeepsWhatIsInTheWay(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -39,8 +39,10 @@ func (t *Tree) plan(l *ledger, now *frozen, changes []change) error {
 			continue
 		}
 		var err error
-		if e.Old, err = look(t.file(c.path)); err != nil && !errors.Is(err, errFolder) {
-			return err
+		if len(folders) == 0 { // else nothing is there, whatever a link above leads to that goes
+			if e.Old, err = look(t.file(c.path)); err != nil && !errors.Is(err, errFolder) {
+				return err
+			}
 		}
 		switch {
 		case c.old == absent && err == nil && e.Old.Type != "":
@@ -84,6 +86,10 @@ func (t *Tree) way(name string, gone map[string]bool) (missing []string, free bo
 			continue
 		}
 		folder := name[:i]
+		if len(missing) > 0 { // a link above that goes leads to other folders
+			missing = append(missing, folder)
+			continue
+		}
 		info, err := os.Lstat(t.file(folder))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
