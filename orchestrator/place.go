@@ -75,18 +75,12 @@ type place struct {
 	readers *audience
 }
 
-// An audience is all who only read one workspace: they share its box and its files.
-type audience struct {
-	box   sharedBox
-	files sharedView
-}
-
 // open makes a place of a site, for the agent of that name. Commands need a box; where none can
 // be had, ws.NoExec says why. readers are those who already read this site, or nil.
 func (r *run) open(ctx context.Context, s site, name string, writable bool, readers *audience) (*place, error) {
 	p := &place{site: s, readers: readers}
 	if writable || readers == nil {
-		p.readers = &audience{sharedBox{policy: r.policy(s, false)}, sharedView{policy: s.filePolicy(false)}}
+		p.readers = r.audience(s)
 	}
 	p.ws.Path = s.path()
 	if writable && s.layers != nil {
@@ -107,13 +101,16 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		p.runCommands(r.processes, bare)
 	case r.o.NoSandbox:
 		p.ws.NoExec = "a reader's commands need a box, and the sandbox is off: use read_file, glob and grep"
-	case r.noBox != nil && writable:
-		p.ws.NoExec = r.noBox.Error() + ": commands need the user to allow --sandbox off; use the file tools"
+	case r.noBox != nil && writable: // why there is none is for people, who are told
+		p.ws.NoExec = "no box on this system: commands need the user to allow --sandbox off; use the file tools"
 	case r.noBox != nil:
 		p.ws.NoExec = "no box on this system, so a reader runs no commands: use read_file, glob and grep"
 	case !writable:
-		guest := p.readers.box.join(name, filepath.ToSlash(s.offset))
-		p.runCommands(r.processes, guest)
+		box, leave, err := p.readers.box.join()
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.runCommands(r.processes, &guest{box: box, leave: leave, name: name, dir: filepath.ToSlash(s.offset)})
 	default:
 		box := &lazyBox{policy: r.policy(s, true), dir: filepath.ToSlash(s.offset)}
 		p.runCommands(r.processes, box)
@@ -135,7 +132,9 @@ func (p *place) openFiles(ctx context.Context, writable bool) error {
 	case writable:
 		files, err = sandbox.OpenFiles(p.filePolicy(true))
 	default:
-		files, err = p.readers.files.join()
+		var v view
+		v.Files, v.leave, err = p.readers.files.join()
+		files = v
 	}
 	if err == nil {
 		p.files, p.ws.FS = files, files

@@ -11,44 +11,36 @@ import (
 	"skein/sandbox"
 )
 
-// A sharedBox is the box of all who read one workspace. It is opened at the first command of
-// any of them, replaced for all when it has ended, and closed when the last one leaves: who
-// comes later has one that shows the workspace as it is then.
-type sharedBox struct {
-	policy sandbox.Policy
-
-	mu     sync.Mutex
-	box    *lazyBox // nil while nobody is here
-	guests int
+// An audience is all who only read one workspace: they share its box, which is opened at the first
+// command of any of them, and the handle on its files: to work out what they may not see takes
+// milliseconds, and a thousand readers would each do so.
+type audience struct {
+	box   shared[*lazyBox]
+	files shared[*sandbox.Files]
 }
 
-// join makes room for a reader, whose commands start in dir, below the view. It must be
-// closed.
-func (s *sharedBox) join(name, dir string) *guest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.guests++; s.box == nil {
-		s.box = &lazyBox{policy: s.policy}
+func (r *run) audience(s site) *audience {
+	box, files := r.policy(s, false), s.filePolicy(false)
+	return &audience{
+		shared[*lazyBox]{open: func() (*lazyBox, error) { return &lazyBox{policy: box}, nil }},
+		shared[*sandbox.Files]{open: func() (*sandbox.Files, error) { return sandbox.OpenFiles(files) }},
 	}
-	return &guest{shared: s, box: s.box, name: name, dir: dir}
 }
 
-func (s *sharedBox) leave() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.guests--; s.guests > 0 {
-		return nil
-	}
-	box := s.box
-	s.box = nil
-	return box.Close()
+// A view is one reader's share of the files.
+type view struct {
+	*sandbox.Files
+	leave func() error
 }
+
+// Close gives the share back.
+func (v view) Close() error { return v.leave() }
 
 // A guest is a reader's share of a box: a /tmp of its own, and processes that end with it.
 type guest struct {
-	shared    *sharedBox
-	box       *lazyBox
-	name, dir string
+	box       *lazyBox // of all who read the workspace, opened at the first command of any of them
+	leave     func() error
+	name, dir string // its commands start in dir, below the view
 
 	mu     sync.Mutex
 	in     *sandbox.Box   // where the room is
@@ -104,5 +96,5 @@ func (g *guest) Close() error {
 	if g.room != nil {
 		err = g.room.Close()
 	}
-	return errors.Join(err, g.shared.leave())
+	return errors.Join(err, g.leave())
 }

@@ -10,22 +10,27 @@ import (
 )
 
 // Readers share a handle: the first to leave takes it from nobody, the last one closes it, and
-// who comes later has one of its own.
-func TestSharedViewEndsWithItsLastReader(t *testing.T) {
+// who comes later has one of its own. One that could not be opened is tried again.
+func TestSharedEndsWithItsLastUser(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/a.txt", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &sharedView{policy: sandbox.Policy{Workspace: dir}}
-	join := func() *view {
+	no := errors.New("no")
+	s := shared[*sandbox.Files]{open: func() (*sandbox.Files, error) { return nil, no }}
+	if _, _, err := s.join(); !errors.Is(err, no) {
+		t.Errorf("join = %v, want %v", err, no)
+	}
+	s.open = func() (*sandbox.Files, error) { return sandbox.OpenFiles(sandbox.Policy{Workspace: dir}) }
+	join := func() view {
 		t.Helper()
-		v, err := s.join()
+		files, leave, err := s.join()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return v
+		return view{files, leave}
 	}
-	leave := func(v *view) {
+	leave := func(v view) {
 		t.Helper()
 		if err := v.Close(); err != nil {
 			t.Fatalf("Close = %v", err)
