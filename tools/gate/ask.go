@@ -32,7 +32,7 @@ type Answer struct {
 // An Asker puts questions to a person.
 type Asker interface {
 	// Ask returns the answer. Nothing of the call has happened before. When ctx ends the
-	// question is withdrawn. Questions may come from several goroutines; one is put at a time.
+	// question is withdrawn. It is called for one question at a time.
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
@@ -43,7 +43,7 @@ type Asker interface {
 // read shows it without waiting, so if in is a [Keyboard] it is told to drop it.
 func Terminal(in io.Reader, out io.Writer) Asker {
 	keys, _ := in.(Keyboard)
-	return &terminal{turn: make(chan struct{}, 1), in: bufio.NewReader(in), keys: keys, out: out}
+	return &terminal{in: bufio.NewReader(in), keys: keys, out: out}
 }
 
 // A Keyboard is an input at which a person types.
@@ -56,9 +56,6 @@ type Keyboard interface {
 }
 
 type terminal struct {
-	turn chan struct{} // holds a token while a question is open
-
-	// Whoever has the turn owns the fields below.
 	in      *bufio.Reader
 	keys    Keyboard // what in reads, or nil
 	out     io.Writer
@@ -73,12 +70,6 @@ type line struct {
 
 // Ask implements [Asker].
 func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, context.Cause(ctx))
-	}
 	_, err := io.WriteString(t.out, q.text())
 	if err == nil {
 		err = t.forget()

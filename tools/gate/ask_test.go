@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -107,46 +106,8 @@ func TestTerminalShowsWhatIsAsked(t *testing.T) {
 	}
 }
 
-// Questions of several agents come one after the other, each with its own answer.
-func TestTerminalAsksOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, keys := io.Pipe()
-		var mu sync.Mutex
-		shown := 0
-		out := writer(func(p []byte) (int, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			shown += strings.Count(string(p), " asks: ")
-			return len(p), nil
-		})
-		count := func() int {
-			mu.Lock()
-			defer mu.Unlock()
-			return shown
-		}
-		term := gate.Terminal(in, out)
-		answers := make(chan bool, 2)
-		for range 2 {
-			go func() { // waited for by the two receives below
-				a, _ := term.Ask(t.Context(), gate.Question{})
-				answers <- a.Granted
-			}()
-		}
-		for i, key := range []string{"y\n", "n\n"} {
-			synctest.Wait()
-			if got := count(); got != i+1 {
-				t.Errorf("before answer %d: %d questions shown, want %d", i, got, i+1)
-			}
-			_, _ = io.WriteString(keys, key)
-			if got := <-answers; got != (i == 0) {
-				t.Errorf("answer %d = %v", i, got)
-			}
-		}
-	})
-}
-
-// A cancelled question takes neither the turn nor the answer of the next, and a line that was
-// meant for it answers no other.
+// A cancelled question does not take the answer of the next, and a line that was meant for it
+// answers no other.
 func TestTerminalCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
@@ -175,9 +136,6 @@ func TestTerminalCancel(t *testing.T) {
 			done <- a.Granted
 		}()
 		synctest.Wait()
-		if err := brief(); !errors.Is(err, context.DeadlineExceeded) { // waits for its turn
-			t.Errorf("Ask while another is open = %v, want ctx's error", err)
-		}
 		_, _ = io.WriteString(keys, "n\n")
 		if <-done {
 			t.Error("a line typed before a question was shown answered it")
