@@ -10,6 +10,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -50,13 +51,16 @@ func (e Event) Decode() (Payload, error) {
 	return p, nil
 }
 
+// blank returns a new payload of a kind, nil for a kind that there is not. The nil pointers say
+// their kinds without being made: faces decode every event of a run.
 func blank(kind string) Payload {
 	for _, p := range []Payload{
-		&RunStarted{}, &Notice{}, &AgentQueued{}, &AgentStarted{}, &Message{}, &Reply{}, &Attempt{}, &Call{}, &Approval{}, &Result{}, &Checked{},
-		&Snapshot{}, &Copied{}, &Collected{}, &Resolved{}, &Settled{}, &AgentEnded{}, &Fault{}, &RunEnded{},
+		(*RunStarted)(nil), (*Notice)(nil), (*AgentQueued)(nil), (*AgentStarted)(nil), (*Message)(nil), (*Reply)(nil), (*Attempt)(nil),
+		(*Call)(nil), (*Approval)(nil), (*Result)(nil), (*Checked)(nil), (*Snapshot)(nil), (*Copied)(nil), (*Collected)(nil), (*Resolved)(nil),
+		(*Settled)(nil), (*AgentEnded)(nil), (*Fault)(nil), (*RunEnded)(nil),
 	} {
 		if p.class().kind == kind {
-			return p
+			return reflect.New(reflect.TypeOf(p).Elem()).Interface().(Payload)
 		}
 	}
 	return nil

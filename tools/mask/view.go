@@ -122,6 +122,9 @@ func (v view) folded() []byte {
 	}
 	out := bytes.Clone(v.text)
 	for i, c := range out {
+		if c >= ' ' {
+			continue // most are no controls
+		}
 		if n := strings.IndexByte(controls, c); n >= 0 {
 			out[i] = letters[n]
 		}

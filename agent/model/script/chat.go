@@ -85,11 +85,10 @@ func (chat) read(_ http.Header, body []byte) (request, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return request{}, fmt.Errorf("the body is no chat request: %w", err)
 	}
-	var tools []json.RawMessage
 	switch {
 	case len(in.Messages) == 0:
 		return request{}, errors.New("messages: at least one is needed")
-	case in.Tools != nil && (json.Unmarshal(in.Tools, &tools) != nil || len(tools) == 0):
+	case in.Tools != nil && !isFilled(in.Tools):
 		return request{}, errors.New("tools: a list with at least one tool, or no field at all")
 	case in.StreamOptions != nil && !in.Stream:
 		return request{}, errors.New("stream_options: only allowed when stream is true")

@@ -67,11 +67,10 @@ func (ollama) read(_ http.Header, body []byte) (request, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return request{}, err
 	}
-	var tools []json.RawMessage
 	switch {
 	case in.Model == "":
 		return request{}, errors.New("model is required")
-	case in.Tools != nil && json.Unmarshal(in.Tools, &tools) != nil:
+	case in.Tools != nil && in.Tools[0] != '[' && string(in.Tools) != "null":
 		return request{}, errors.New("tools: not a list")
 	case len(in.Messages) == 0:
 		return request{}, errors.New("messages: at least one is needed")

@@ -96,6 +96,12 @@ func (s *sequence) add(head string, v any, tail string) {
 	s.chunks = append(s.chunks, append(append([]byte(head), data...), tail...))
 }
 
+// isFilled reports whether a value that was part of a body, and so is JSON, is a list of
+// something. It is not read once more for that: tools are most of a request.
+func isFilled(value json.RawMessage) bool {
+	return value[0] == '[' && bytes.TrimLeft(value[1:], " \t\r\n")[0] != ']'
+}
+
 // isObject reports whether a call's arguments are what protocols that do not send them as
 // a text can send.
 func isObject(args string) bool {
