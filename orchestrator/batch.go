@@ -54,7 +54,7 @@ func (n *node) batch(ctx context.Context, calls []model.ToolCall) ([]tools.Resul
 	b.confirm(ctx, jobs)
 	if b.announce() {
 		// Waiting for children is not the agent's own time.
-		defer n.clock.wait()()
+		defer n.clocks.wait()()
 	}
 	errs := n.run.sched.Do(ctx, jobs)
 	b.recordUpTo(ctx, len(calls))

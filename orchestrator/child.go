@@ -145,10 +145,10 @@ func (b *batch) RunChild(ctx context.Context, d *delegate.Delegation) (func(cont
 	defer b.run.control.over(c.name)
 	ctx, c.cancel = b.run.control.start(ctx, c.name)
 	defer c.cancel(nil)
-	ctx, clock, stop := startClock(ctx, own, b.run.o.ChildTime)
+	ctx, times, stop := b.clocks.startChild(ctx, b.run.o.ChildTime)
 	defer stop()
 	c.started = b.run.o.Now()
-	b.run.contain(ctx, c, func(ctx context.Context) error { return b.live(ctx, c, clock) })
+	b.run.contain(ctx, c, func(ctx context.Context) error { return b.live(ctx, c, times) })
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	b.run.contain(after, c, c.collect)
@@ -217,8 +217,8 @@ func (e *refusal) Error() string {
 }
 
 // live gives the child a place and runs its agent.
-func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
-	where, err := b.accommodate(ctx, c, clock)
+func (b *batch) live(ctx context.Context, c *child, times clocks) error {
+	where, err := b.accommodate(ctx, c, times)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -243,7 +243,7 @@ func (b *batch) live(ctx context.Context, c *child, clock *clock) error {
 }
 
 // accommodate gives the child its place and makes its node.
-func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delegate.Place, error) {
+func (b *batch) accommodate(ctx context.Context, c *child, times clocks) (delegate.Place, error) {
 	where := delegate.Place{Live: true}
 	s, writes := b.place.site, c.d.Access == delegate.Writing
 	copied := b.place.tree != nil && (writes || b.run.o.Readers == Frozen)
@@ -280,7 +280,7 @@ func (b *batch) accommodate(ctx context.Context, c *child, clock *clock) (delega
 	}
 	c.node = b.run.newNode(c.name, b.depth+1, p, policy)
 	c.title, c.engine = c.d.Label(), b.engineOf(c.d.Model)
-	c.clock, c.quit = clock, c.cancel
+	c.clocks, c.quit = times, c.cancel
 	return where, nil
 }
 

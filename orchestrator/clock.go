@@ -13,7 +13,9 @@ import (
 // of the agent, which has the time between for its closing turn. It stands still while the agent
 // waits for a person or for children of its own: that time is not the agent's.
 type clock struct {
-	up timeUp
+	up      timeUp
+	closing time.Duration // what the closing turn has
+	after   time.Duration // of the limit, for others: behind a child's end comes its parent's work
 
 	mu      sync.Mutex
 	left    time.Duration // until the next end
@@ -27,9 +29,6 @@ type clock struct {
 
 // closingTime is what a closing turn gets at most; it is a tenth of shorter limits.
 const closingTime = 30 * time.Second
-
-// closing is the part of d that the closing turn has.
-func closing(d time.Duration) time.Duration { return min(d/10, closingTime) }
 
 // timeUp is the cause of a context whose time is used up.
 type timeUp struct {
@@ -45,8 +44,14 @@ func (e *timeUp) Unwrap() error { return agent.ErrTimeout }
 // startClock returns a context that ends with an [agent.ErrTimeout] after d of an agent's own
 // time, or of the run's, which never stands still. Stop must be called.
 func startClock(ctx context.Context, whose string, d time.Duration) (_ context.Context, c *clock, stop func()) {
+	return startPart(ctx, timeUp{whose, d}, d, 0)
+}
+
+// startPart is startClock for the part d of a limit behind which others have so much of it.
+func startPart(ctx context.Context, up timeUp, d, after time.Duration) (_ context.Context, c *clock, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c = &clock{up: timeUp{whose, d}, left: d - closing(d), since: time.Now(), working: true, end: cancel}
+	closing := min(d/10, closingTime)
+	c = &clock{up: up, closing: closing, after: after, left: d - closing, since: time.Now(), working: true, end: cancel}
 	c.mu.Lock() // it may ring before the timer is known
 	c.timer = time.AfterFunc(c.left, c.ring)
 	c.mu.Unlock()
@@ -82,7 +87,7 @@ func (c *clock) ring() {
 	if c.working = false; c.work != nil {
 		c.work(&c.up)
 	}
-	c.left = closing(c.up.limit)
+	c.left = c.closing
 	if c.waiting == 0 {
 		c.since = time.Now()
 		c.timer.Reset(c.left)
@@ -101,9 +106,9 @@ func (c *clock) near() []string {
 		left -= time.Since(c.since)
 	}
 	if c.working {
-		left += closing(c.up.limit)
+		left += c.closing
 	}
-	if float64(left) > (1-warnedAt)*float64(c.up.limit) {
+	if float64(left+c.after) > (1-warnedAt)*float64(c.up.limit) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s time of %v", yours(c.up.whose), c.up.limit)}
@@ -112,7 +117,7 @@ func (c *clock) near() []string {
 // wait stops the clock until the function it returns is called. A nil clock has no time to
 // stop.
 func (c *clock) wait() (over func()) {
-	if c == nil || c.up.whose == runs {
+	if c == nil {
 		return func() {}
 	}
 	c.mu.Lock()

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,7 +97,7 @@ func TestClocksThatDoNotStop(t *testing.T) {
 
 		ctx, c, stop := startClock(t.Context(), runs, 10*time.Minute)
 		defer stop()
-		defer c.wait()()
+		defer clocks{run: c}.wait()()
 		time.Sleep(8*time.Minute - time.Second)
 		if got := c.near(); got != nil {
 			t.Errorf("near() = %v before four fifths", got)
@@ -115,6 +116,40 @@ func TestClocksThatDoNotStop(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		if ctx.Err() == nil {
 			t.Error("the run's clock stood still")
+		}
+	})
+}
+
+// Whoever is further from the root ends earlier, by what those above need for their closing turns.
+func TestPartsOfTheRunsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, r, stop := startClock(t.Context(), runs, 10*time.Minute)
+		defer stop()
+		time.Sleep(time.Minute)
+		var ends []context.Context // the latest first
+		parent := clocks{run: r}
+		for range 3 {
+			ctx, child, stop := parent.startChild(t.Context(), time.Hour)
+			defer stop()
+			work, done := child.workTime(ctx)
+			defer done()
+			ends, parent = append(ends, ctx, work), child
+		}
+		time.Sleep(7*time.Minute - time.Second)
+		if got := parent.near(); len(got) > 0 {
+			t.Errorf("near() = %q before four fifths of the run's time", got)
+		}
+		time.Sleep(time.Second)
+		if got := parent.near(); len(got) != 1 || got[0] != "the run's time of 10m0s" {
+			t.Errorf("near() = %q at four fifths of the run's time", got)
+		}
+		for i, ctx := range slices.Backward(ends) {
+			<-ctx.Done()
+			want := 10*time.Minute - time.Duration(i/2+1+i%2)*closingTime
+			if got := time.Since(began); got != want {
+				t.Errorf("context %d ended after %v, want %v", i, got, want)
+			}
 		}
 	})
 }

@@ -77,7 +77,7 @@ func (i *inbox) ask(ctx context.Context, q gate.Question) (a gate.Answer, by str
 // ask puts a question of the agent's to a person; without an answer it is no. Waiting is not the
 // agent's own time.
 func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
-	defer n.clock.wait()()
+	defer n.clocks.wait()()
 	answer, by, err := n.run.inbox.ask(ctx, q)
 	switch {
 	case errors.Is(err, errNobody):

@@ -33,7 +33,7 @@ func (n *node) openPurse() *purse {
 
 // near says, in words for the model, of which limits four fifths are used, each once.
 func (n *node) near() (used []string) {
-	limits := n.clock.near()
+	limits := n.clocks.near()
 	for _, b := range n.purse.budgets {
 		limits = append(limits, b.near()...)
 	}

@@ -182,3 +182,48 @@ func TestAgentsAreWarned(t *testing.T) {
 		}
 	})
 }
+
+// When the run's time is up its children report, at every depth, and after them their parent,
+// which is told what they found.
+func TestAllReportWhenTheRunsTimeIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		told := map[string]string{}
+		out, reports := play(t, func(ctx context.Context, req model.Request) model.Reply {
+			select {
+			case <-time.After(10 * time.Second):
+			case <-ctx.Done():
+			}
+			switch who := req.Origin.Agent; {
+			case req.NoCalls:
+				var all strings.Builder
+				for _, m := range req.Messages {
+					if m.Role == model.ToolRole {
+						all.WriteString(m.Text)
+					}
+				}
+				told[who] = all.String()
+				return says("found by " + who)
+			case who != "0.1.1" && req.Origin.Turn == 1:
+				return says("", look)
+			}
+			return says("looking", read)
+		}, orchestrator.Options{Timeout: 10 * time.Minute, MaxDepth: 2, MaxTurns: 1000, ChildTurns: 1000})
+		if wall := time.Since(began); out.Stop != "timeout" || out.Answer != "found by 0" || wall > 10*time.Minute-closing+10*time.Second {
+			t.Errorf("Run = %s (%s) %q after %v, want timeout and its report", out.Stop, out.Cause, out.Answer, wall)
+		}
+		if len(reports) != 2 {
+			t.Fatalf("%d reports, want 2: %q", len(reports), reports)
+		}
+		for i, who := range []string{"0.1.1", "0.1"} {
+			if !strings.Contains(reports[i], "· timeout (stopped at the run's limit of 10m0s) · ") || !strings.HasSuffix(reports[i], "\nanswer:\nfound by "+who) {
+				t.Errorf("%s reports %q", who, reports[i])
+			}
+		}
+		if !strings.Contains(told["0.1"], "found by 0.1.1") || !strings.Contains(told["0"], "found by 0.1") {
+			t.Errorf("told at the end: %q", told)
+		}
+	})
+}
+
+const closing = 30 * time.Second // of long limits, see closingTime

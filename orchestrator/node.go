@@ -24,7 +24,7 @@ type node struct {
 	tools   map[string]tools.Tool
 	talk    *model.Transcript
 	engine  *engine
-	clock   *clock          // of a child, or of the run; nil for a parent without a limit
+	clocks  clocks
 	quit    func(error)     // ends a child for a cause; nil for the parent
 	title   string          // of a child's task
 	purse   *purse          // made when it begins to work
@@ -64,7 +64,7 @@ func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
 		Ordinal: n.ordinal, Client: n.engine.Client, Tools: n.engine.tools, Batch: n.batch,
-		Budget: n.purse, Near: n.near, Work: n.clock.workTime,
+		Budget: n.purse, Near: n.near, Work: n.clocks.workTime,
 		MaxTurns: maxTurns, MaxTokens: n.engine.MaxTokens, Largest: n.engine.Largest,
 		Check: n.verify(), Form: form, Record: n.record,
 	}, n.talk)

@@ -232,7 +232,7 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		return out, err
 	}
 	n := r.newNode("0", 0, p, gate.Policy{Access: r.o.Access, Each: r.o.Each})
-	n.clock = r.clock
+	n.clocks.run = r.clock
 	env := window.Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Dir: p.ws.Path, Date: r.o.Date}
 	if r.offers("bash") {
 		env.Shell = "bash"
