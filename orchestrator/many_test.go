@@ -182,7 +182,7 @@ func TestFullProviderSlowsARunDown(t *testing.T) {
 		f := &full{forest: plant(&grove{turns: []reply{crowd(50, &grove{thinks: time.Second, turns: []reply{looks("a.txt")}})}}), most: 3}
 		r, _ := grow(t, f.forest, func(o *orchestrator.Options) {
 			o.Jobs, o.MaxChildren = 50, 50
-			o.Client = retry.Client(pace.Client(f, 50), retry.Options{For: time.Hour})
+			o.Client = retry.Client(pace.Client(f, 50, 50), retry.Options{For: time.Hour})
 		})
 		settled, _, _ := of[journal.Settled](r)
 		done := 0

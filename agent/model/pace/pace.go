@@ -1,5 +1,6 @@
 // Package pace limits how many exchanges with a model are under way at once, and finds the limit:
-// a server that says too many requests (429) gets half as many, and more again while it answers.
+// a server that says too many requests (429) gets half as many, and one more for every round that
+// it answers while others wait.
 //
 // It is a client around a client, inside of the one that tries again: while an attempt waits for
 // the next, somebody else has its place.
@@ -15,11 +16,11 @@ import (
 	"skein/agent/model"
 )
 
-// Client returns a client that asks c, for at most so many callers at once, first come, first
-// served; less than one is one.
-func Client(c model.Client, most int) model.Client {
+// Client returns a client that asks c, first come, first served: for so many callers at once to
+// begin with, and never for more than most. Less than one is one.
+func Client(c model.Client, first, most int) model.Client {
 	most = max(most, 1)
-	return &client{Client: c, most: most, limit: most}
+	return &client{Client: c, most: most, limit: min(max(first, 1), most)}
 }
 
 // A client encodes as the one it wraps.
@@ -96,7 +97,7 @@ func (c *client) leave(o outcome, burst int) {
 	case o == tooMany && burst == c.burst: // of those that were under way together the first counts
 		c.limit = max(c.limit/2, 1)
 		c.burst, c.good = c.burst+1, 0
-	case o == succeeded && c.limit < c.most:
+	case o == succeeded && c.limit < c.most && len(c.lined) > 0: // what nobody waited for proves nothing
 		if c.good++; c.good >= c.limit {
 			c.limit, c.good = c.limit+1, 0
 		}

@@ -85,7 +85,7 @@ func TestStorm(t *testing.T) {
 		bare, paced := &server{room: func() int { return room }}, &server{room: func() int { return room }}
 		patient := retry.Options{For: time.Hour, Rand: func() float64 { return 0 }}
 		fifty(t, retry.Client(bare, patient))
-		p := Client(paced, 16).(*client)
+		p := Client(paced, 16, 16).(*client)
 		took := fifty(t, retry.Client(p, patient))
 		if paced.peak > 16 || p.limit >= 16 || p.busy != 0 || len(p.lined) != 0 {
 			t.Errorf("%d at once, the limit is %d, %d busy and %d in line; want at most 16, less, and none", paced.peak, p.limit, p.busy, len(p.lined))
@@ -102,7 +102,7 @@ func TestRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		room := 1
 		s := &server{room: func() int { return room }}
-		p := Client(s, 8).(*client)
+		p := Client(s, 8, 8).(*client)
 		fifty(t, retry.Client(p, retry.Options{For: time.Hour}))
 		lowered := p.limit
 		room = 8
@@ -115,10 +115,36 @@ func TestRecovers(t *testing.T) {
 	})
 }
 
+// Where one is asked at a time to begin with there is one more after each round that was answered
+// while others waited, up to as many as may be.
+func TestBeginsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{room: func() int { return 4 }}
+		p := Client(s, 1, 4).(*client)
+		for range 12 {
+			if _, err := p.Exchange(t.Context(), model.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.limit != 1 {
+			t.Errorf("the limit is %d after calls one by one, want 1", p.limit)
+		}
+		took := fifty(t, p)
+		if want := 14 * time.Second; took != want || s.peak != 4 || s.refused > 0 { // 1 + 2 + 3 + 11 × 4
+			t.Errorf("50 calls took %v with %d at once and %d refused, want %v, 4 and none", took, s.peak, s.refused, want)
+		}
+		for first, want := range map[int]int{0: 1, 3: 3, 9: 4} {
+			if got := Client(s, first, 4).(*client).limit; got != want {
+				t.Errorf("beginning with %d of 4 gives %d, want %d", first, got, want)
+			}
+		}
+	})
+}
+
 // Refusals of requests that were under way together lower the limit once.
 func TestBurstCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := Client(&server{room: func() int { return 0 }}, 16).(*client)
+		p := Client(&server{room: func() int { return 0 }}, 16, 16).(*client)
 		burst := func(n int) {
 			var all sync.WaitGroup
 			for range n {
@@ -138,7 +164,7 @@ func TestBurstCountsOnce(t *testing.T) {
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{room: func() int { return 2 }}
-		p := Client(s, 2)
+		p := Client(s, 2, 2)
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() { _, _ = p.Exchange(t.Context(), model.Request{Origin: model.Origin{Turn: i}}) }) // none fails
@@ -166,7 +192,7 @@ func TestCancelLosesNoPlace(t *testing.T) {
 		}), 1, 20).Draw(rt, "calls")
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{room: func() int { return most }}
-			p := Client(s, most).(*client)
+			p := Client(s, most, most).(*client)
 			var all sync.WaitGroup
 			for _, c := range calls {
 				all.Go(func() {
@@ -190,7 +216,7 @@ func TestCancelLosesNoPlace(t *testing.T) {
 
 // A panic in the client gives its place back.
 func TestPanicLosesNoPlace(t *testing.T) {
-	p := Client(&server{room: func() int { panic("broken") }}, 1).(*client)
+	p := Client(&server{room: func() int { panic("broken") }}, 1, 1).(*client)
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = p.Exchange(t.Context(), model.Request{})

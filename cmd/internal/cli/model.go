@@ -35,7 +35,7 @@ type modelOptions struct {
 	retryFor             time.Duration
 	recordTo, replayFrom string
 
-	atOnce   int           // exchanges at once; 0 is what suits the provider
+	atOnce   int           // most exchanges at once; 0 is as many as usual
 	patience time.Duration // where --retry-for is not given; 0 is what the configuration says, or the flag's default
 }
 

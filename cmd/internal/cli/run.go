@@ -151,9 +151,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Flags().Changed("jobs") {
-		o.model.atOnce = o.jobs
-	}
+	o.model.atOnce = o.jobs
 	said := &notes{out: c.ErrOrStderr()}
 	m, err := o.model.connect(c, options.Dir, said)
 	if err != nil {

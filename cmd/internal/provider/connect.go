@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -30,7 +31,7 @@ type Options struct {
 	Stream   bool
 	Params   model.Params
 	RetryFor time.Duration // below 0: nothing is tried again
-	AtOnce   int           // exchanges at once, until the provider wants less [8; 1 for a model that shares this machine]
+	AtOnce   int           // most exchanges at once [8]
 
 	// Notice is told what the user should know of the way to the model. It may be called from
 	// several goroutines at once.
@@ -68,18 +69,24 @@ func Connect(ctx context.Context, c Choice, o Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	link.Client = retry.Client(pace.Client(link.Client, o.atOnce(p)), retry.Options{For: o.RetryFor})
+	first, most := o.atOnce(p, c.BaseURL)
+	link.Client = retry.Client(pace.Client(link.Client, first, most), retry.Options{For: o.RetryFor})
 	return link, nil
 }
 
-func (o Options) atOnce(p preset) int {
-	switch {
-	case o.AtOnce > 0:
-		return o.AtOnce
-	case p.speaks == native:
-		return 1
+// atOnce is how many exchanges are made at once: to begin with, and at most. A model on the
+// user's own machine is asked one thing at first, whatever it could take.
+func (o Options) atOnce(p preset, baseURL string) (first, most int) {
+	most = cmp.Or(o.AtOnce, 8)
+	switch p.speaks {
+	case stdio, scripted:
+		return most, most
+	default:
+		if p.local || onLoopback(baseURL) {
+			return 1, most
+		}
+		return most, most
 	}
-	return 8
 }
 
 // remote connects to a provider by HTTP.
@@ -107,6 +114,12 @@ func (c Choice) remote(p preset, o Options) (*Connection, error) {
 		return nil, fault("the key of "+p.name+" would be sent to "+shown(p.baseURL)+" unencrypted", "use https there; a server that needs no key is asked as vllm/NAME")
 	}
 	return p.client(name, key, o)
+}
+
+// onLoopback reports whether a base URL leads to this machine.
+func onLoopback(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	return err == nil && loopback(u.Hostname())
 }
 
 // inTheOpen reports whether what is sent to a base URL can be read on its way: by plain HTTP, to

@@ -390,20 +390,27 @@ func (a *answers) EncodeTools([]model.Tool) (json.RawMessage, error) {
 
 func (a *answers) Dialect() string { return "fake" }
 
-// How many exchanges are made at once is the caller's word, else what suits the provider.
+// A model on the user's own machine is asked one thing at first, others as many as may be.
 func TestAtOnce(t *testing.T) {
 	for _, tt := range []struct {
-		provider     string
-		asked, given int
+		provider, url      string
+		asked, first, most int
 	}{
-		{"openai", 0, 8},
-		{"openai", 3, 3},
-		{ollamaName, 0, 1},
-		{ollamaName, 4, 4},
+		{"openai", "", 0, 8, 8},
+		{"openai", "", 3, 3, 3},
+		{"openai", "https://models.example", 0, 8, 8},
+		{"openai", "http://127.0.0.1:8080/v1", 5, 1, 5}, // llama.cpp and the like
+		{"anthropic", "", 0, 8, 8},
+		{ollamaName, "", 0, 1, 8},
+		{ollamaName, "", 4, 1, 4},
+		{"lmstudio", "", 0, 1, 8},
+		{"vllm", "", 16, 1, 16},
+		{commandName, "", 0, 8, 8},
+		{scriptName, "http://127.0.0.1:8080/v1", 0, 8, 8},
 	} {
-		p, _ := find(tt.provider)
-		if got := (Options{AtOnce: tt.asked}).atOnce(p); got != tt.given {
-			t.Errorf("atOnce(%s, asked for %d) = %d, want %d", tt.provider, tt.asked, got, tt.given)
+		p, ok := find(tt.provider)
+		if first, most := (Options{AtOnce: tt.asked}).atOnce(p, tt.url); !ok || first != tt.first || most != tt.most {
+			t.Errorf("atOnce(%s %s, asked for %d) = %d, %d, want %d, %d", tt.provider, tt.url, tt.asked, first, most, tt.first, tt.most)
 		}
 	}
 }
