@@ -177,6 +177,8 @@ func TestPlacesThatAreNoWorkspace(t *testing.T) {
 		{".config/gh", false, true},
 		{"project/.skein/sessions", true, true},
 		{"project/.skein/sessions", false, false},
+		{".local/state/skein", false, true},
+		{".cache/skein/copies/c", true, false}, // a writer's copy
 		{"project/.ssh", true, false},
 		{".config", false, false},
 	} {

@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// copiesOfHome is hidden below the user's home folders like a secret, since agents must not see
+// each other's copies. It is none: those copies are workspaces.
+const copiesOfHome = ".cache/skein"
+
 // secretsOfHome are hidden below every home folder known to belong to the user.
 var secretsOfHome = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".vault-token",
@@ -16,7 +20,7 @@ var secretsOfHome = []string{
 	".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".terraform.d",
 	".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".composer/auth.json", ".pub-cache/credentials.json",
 	".ivy2/.credentials", ".bundle/config", ".nvm/.npmrc", ".yarnrc.yml", ".oci", ".nuget/NuGet/NuGet.Config", ".android/debug.keystore",
-	".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".local/share/skein", ".local/state/skein", ".cache/skein",
+	".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".local/share/skein", ".local/state/skein",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".local/share/fish/fish_history",
 	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
 	".config/opera", ".config/vivaldi", "snap/firefox", "snap/chromium", ".var/app",
@@ -57,6 +61,7 @@ func secrets(env []string) []string {
 		if !filepath.IsAbs(home) {
 			continue
 		}
+		list = append(list, filepath.Join(home, copiesOfHome))
 		for _, name := range secretsOfHome {
 			list = append(list, filepath.Join(home, name))
 		}

@@ -93,7 +93,7 @@ func setup(env *testscript.Env, cache string) error {
 		env.Vars,
 		"SKEIN="+skein,
 		"HOME="+filepath.Join(env.WorkDir, ".home"),
-		"XDG_CACHE_HOME="+filepath.Join(env.WorkDir, ".cache"),
+		"XDG_CACHE_HOME=", // copies lie where most users have them, below the home folder
 		"GOCACHE="+cache,
 		"OLLAMA_HOST=127.0.0.1:1", // nobody answers there
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
