@@ -123,6 +123,48 @@ func TestEndOneChild(t *testing.T) {
 	}
 }
 
+// Of a child that is ended the children may have finished: what they changed is kept, and the
+// reason names who was ended. It is the same where the end comes while a change is applied.
+func TestEndedBeforeItsChildrenAreMerged(t *testing.T) {
+	t.Parallel()
+	deep := strings.NewReplacer(`"0.1"`, `"0.1.1"`, `"0.2"`, `"0.1.2"`, `"0.3"`, `"0.1.3"`, `"0"`, `"0.1"`, " 0.2", " 0.1.2")
+	script := `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "both", access: write}}
+` + deep.Replace(twoOnALine("0ms", "0ms")+resolves) + andDone
+	for name, when := range map[string]string{
+		"before":              "collected of 0.1.2",
+		"while it is applied": "resolved of 0.1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, script).repo(abc)
+			var control orchestrator.Control
+			out := r.run(func(o *orchestrator.Options) {
+				o.NoSandbox, o.MaxDepth, o.Control = true, 2, &control
+				watch := o.Watch
+				o.Watch = func(e journal.Event) {
+					watch(e)
+					if e.Kind+" of "+e.Agent == when && control.EndChildren() == 0 {
+						t.Error("there was nobody to end")
+					}
+				}
+			})
+			s := r.settled()
+			if out.Stop != agent.Completed || len(s) != 3 || s[1].Child != "0.1.2" || s[1].Change != delegate.Kept {
+				t.Fatalf("ended %s, settled %+v; want the change of 0.1.2 kept", out.Stop, s)
+			}
+			const why = "0.1, which asked for it, was ended before"
+			if !strings.Contains(s[1].Report, "\nnot merged: "+why+"\n") {
+				t.Errorf("report %q, want who was ended", s[1].Report)
+			}
+			tag := r.git("--git-dir="+filepath.Join(r.dir, ".git", "skein"), "cat-file", "-p", s[1].Ref)
+			if !strings.HasSuffix(tag, "\n\n"+why+"\n") {
+				t.Errorf("kept as %q, want %q", tag, why)
+			}
+		})
+	}
+}
+
 // A thinker is a model in this process: what it says, and how long it takes.
 type thinker func(model.Origin) (model.Message, time.Duration)
 

@@ -24,7 +24,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	// A copy holds the whole repository; the workspace may be a subdirectory of it.
 	switch outside, beyond := c.change.Outside(b.place.tree.Prefix), b.beyond(c); {
 	case ctx.Err() != nil:
-		return keep(unmerged, "")
+		return keep(b.over(ctx), "")
 	case b.base.stopped != "":
 		return keep("the conflict of "+b.base.stopped+" stopped the merges", "")
 	case c.out.Stop != agent.Completed:
@@ -41,7 +41,7 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return keep(unmerged, "")
+		return keep(b.over(ctx), "")
 	case err != nil:
 		return keep("it could not be merged", err.Error())
 	case merged == "":
@@ -62,11 +62,17 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 		return err
 	})
 	if conflict, ok := errors.AsType[*worktree.ConflictError](err); ok {
+		why := "it conflicts with the tree as it is now"
+		if rep.Resolved != "" { // whose text the conflict shows
+			why = "as " + rep.Resolved + " resolved it, " + why
+		}
 		rep.Resolved = ""
-		return b.conflict(ctx, c, rep, &clash{why: "it conflicts with the tree as it is now", list: conflict.Conflicts})
+		return b.conflict(ctx, c, rep, &clash{why: why, list: conflict.Conflicts})
 	} else if errors.Is(err, worktree.ErrHalfApplied) {
 		_ = keep("the tree could not be put back", err.Error())
 		return err // nothing may be applied on top of that
+	} else if err != nil && ctx.Err() != nil {
+		return keep(b.over(ctx), err.Error())
 	} else if err != nil {
 		return keep("it could not be applied", err.Error())
 	}
@@ -78,8 +84,16 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	return nil
 }
 
-// unmerged is why a change is kept whose run ended before its turn, or while it was checked.
-const unmerged = "the run was ended before"
+// over is why a change is kept that was not merged when ctx ended: the run was over, or the child
+// that it was to be merged for.
+func (b *batch) over(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	end, up := (*agent.End)(nil), (*timeUp)(nil)
+	if errors.As(cause, &end) || errors.As(cause, &up) && up.whose == own {
+		return b.ordinal + ", which asked for it, was ended before"
+	}
+	return "the run was ended before"
+}
 
 // A clash is a change that does not go together with what was merged before it.
 type clash struct {
@@ -177,20 +191,18 @@ func (k *clash) lines() []string {
 
 // askMerge asks a person before a writer's change reaches the tree.
 func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, merged string) (bool, string) {
-	from, to, what := c.change.Base, c.change.Commit, "merge its changes"
+	from, to, files, what := c.change.Base, c.change.Commit, c.change.Files, "merge its changes"
+	var err error
 	if rep.Resolved != "" { // it is not what the child made: show what will change
 		from, to = b.base.onto, merged
 		what += ", resolved by " + rep.Resolved
+		files, err = b.run.repo.Files(ctx, from, to)
 	}
-	diff, err := b.run.repo.Diff(ctx, from, to)
-	if err != nil {
+	diff, undiffed := b.run.repo.Diff(ctx, from, to)
+	if errors.Join(err, undiffed) != nil {
 		return false, "its diff could not be shown"
 	}
-	var paths []string
-	for _, f := range c.change.Files {
-		paths = append(paths, f.Path)
-	}
 	return b.ask(ctx, gate.Question{
-		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: what, Detail: diff, Dir: b.place.ws.Path, Paths: paths,
+		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: what, Detail: diff, Dir: b.place.ws.Path, Paths: names(files),
 	})
 }

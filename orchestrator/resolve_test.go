@@ -221,6 +221,34 @@ func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
 	}
 }
 
+// A solution that meets the user's own edit is told as what it is: the texts that conflict are
+// those of its resolver.
+func TestSolutionMeetsAnEditMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, twoOnALine("0ms", "0ms")+resolves+andDone).repo(abc)
+	r.run(func(o *orchestrator.Options) {
+		o.NoSandbox = true
+		watch := o.Watch
+		o.Watch = func(e journal.Event) {
+			watch(e)
+			if e.Kind == "resolved" {
+				if err := os.WriteFile(filepath.Join(r.dir, "a.txt"), []byte("MINE\n"), 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	s := r.settled()[1]
+	if s.Change != delegate.Conflict || s.Resolved != "" || r.read("a.txt") != "MINE\n" {
+		t.Errorf("settled %+v, a.txt = %q, want a conflict with the edit", s, r.read("a.txt"))
+	}
+	for _, want := range []string{"\nnot merged: as 0.3 resolved it, it conflicts with the tree as it is now\n", "\n| ONE TWO\n"} {
+		if !strings.Contains(s.Report, want) {
+			t.Errorf("report %q, want %q", s.Report, want)
+		}
+	}
+}
+
 // What a run leaves in the tree when somebody edits meanwhile is theirs: no child resolves it.
 func TestEditsMeanwhileAreNotResolved(t *testing.T) {
 	t.Parallel()
@@ -336,7 +364,17 @@ func TestResolverThatMendsWhatWasMergedBefore(t *testing.T) {
   call: {bash: {command: "echo mended >> a.txt"}}
 - say: done
 `).repo(abc)
-	r.run(func(o *orchestrator.Options) { o.VerifyMerge = "test ! -e three || grep mended a.txt" })
+	var asked [][]string
+	r.run(func(o *orchestrator.Options) {
+		o.VerifyMerge, o.Access = "test ! -e three || grep mended a.txt", gate.Confirm
+		o.Asker = replies(func(q gate.Question) gate.Answer {
+			asked = append(asked, q.Paths)
+			return gate.Answer{Granted: true}
+		})
+	})
+	if want := [][]string{{"a.txt"}, {"a.txt"}, {"a.txt", "three"}}; !slices.EqualFunc(asked, want, slices.Equal) {
+		t.Errorf("asked about the files %q, want those that change: %q", asked, want)
+	}
 	if s := r.settled()[2]; s.Change != delegate.Merged || s.Resolved != "0.4" {
 		t.Errorf("settled %+v, want it resolved", s)
 	}

@@ -126,7 +126,7 @@ func (b *batch) where(c *child, rep *delegate.Report) {
 
 // whyKept is the reason that is noted with a kept change.
 func whyKept(rep *delegate.Report) string {
-	if len(rep.Conflicts) > 0 {
+	if rep.Change == delegate.Conflict {
 		return rep.Why + ": " + strings.Join(rep.Conflicts, ", ")
 	}
 	return rep.Why

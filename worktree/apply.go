@@ -87,7 +87,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, of *Copy, who run
 	if err != nil || len(changes) == 0 {
 		return Applied{}, err
 	}
-	files, err := r.stat(ctx, now.commit, tree)
+	files, err := r.Files(ctx, now.commit, tree)
 	if err != nil {
 		return Applied{}, err
 	}

@@ -73,13 +73,13 @@ func (c *Copy) collect(ctx context.Context, message string) (Change, error) {
 	return ch, err
 }
 
-// stat lists the files in which two commits or trees differ, renames found.
-func (r *Repo) stat(ctx context.Context, from, to string) ([]FileStat, error) {
+// Files lists the files in which two commits or trees differ, renames found.
+func (r *Repo) Files(ctx context.Context, from, to string) ([]FileStat, error) {
 	files, _, err := r.statAll(ctx, from, to)
 	return files, err
 }
 
-// statAll is stat, and the same for us, with renamed files as deleted and added ones.
+// statAll is Files, and the same for us, with renamed files as deleted and added ones.
 func (r *Repo) statAll(ctx context.Context, from, to string) ([]FileStat, []change, error) {
 	out, err := r.git.run(ctx, r.ours(), nil, "diff-tree", "-r", "-z", "-M", "--raw", "--numstat", from, to)
 	if err != nil {

@@ -156,7 +156,7 @@ func (r *Repo) readKept(ctx context.Context, k *KeptChange, fields []string) err
 	if err != nil {
 		return fmt.Errorf("%s is on no tag of ours: date %q", k.Ref, fields[3])
 	}
-	files, err := r.stat(ctx, fields[1], fields[0])
+	files, err := r.Files(ctx, fields[1], fields[0])
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", k.Ref, err)
 	}

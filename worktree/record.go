@@ -132,7 +132,7 @@ func (r *Repo) runDiff(ctx context.Context, run string) (RunChange, error) {
 		c.To, err = r.treeOf(ctx, all, change.after)
 	}
 	if err == nil {
-		c.Files, err = r.stat(ctx, c.From, c.To)
+		c.Files, err = r.Files(ctx, c.From, c.To)
 	}
 	return c, err
 }
