@@ -13,8 +13,10 @@ import (
 // It has a /tmp and a /dev/shm of its own, and its processes end with it. All else is shared
 // with the other guests, who run as the same user: they see each other's processes, which where
 // Landlock is they can neither end nor look into, see [Held], and what lies in HOME and in the
-// build caches: what one writes there, such as a .gitconfig, the programs of another obey. Its
-// methods may be called at the same time.
+// build caches: what one writes there, such as a .gitconfig, the programs of another obey. Where
+// all guests together keep more in their places than [Limits] have for that, the one that has most
+// loses what lies there, whether it runs something or not, and its commands are ended for
+// "memory"; its next one finds the places empty. Its methods may be called at the same time.
 type Guest struct {
 	box  *Box
 	name string

@@ -199,3 +199,65 @@ func TestGuestsDoNotMeddle(t *testing.T) {
 	must(t, a, "pkill -KILL sleep; true")
 	eventually(t, 5*time.Second, "its own is gone", func() bool { return alive(t, "sleep\x00"+m) == 1 })
 }
+
+// What guests keep in their /tmp and /dev/shm is bounded for all of them together. Who has most
+// loses it, with what it runs; nobody else does.
+func TestGuestsShareOneRoom(t *testing.T) {
+	const most = 100 << 20 // 25 MiB for each place, 50 for the places of all guests
+	fill := func(size string) string {
+		return "head -c " + size + " /dev/zero > /tmp/f; head -c " + size + " /dev/zero > /dev/shm/f; stat -c %s /tmp/f /dev/shm/f; "
+	}
+	for _, row := range []struct{ name, script, control string }{
+		{"bytes", fill("22m"), "23068672\n23068672\n"},
+		{"empty files", fill("1m") + "mkdir /tmp/d; cd /tmp/d; for i in $(seq 10); do mkdir $i; touch $i/{1..4096}; done; find . -type f | wc -l; ", "1048576\n1048576\n40960\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			box := open(t, sandbox.Policy{Workspace: t.TempDir(), Limits: sandbox.Limits{Memory: most}})
+			hog := guest(t, box, "hog")
+			if got := must(t, hog, row.script+"sleep 0.5"); got != row.control {
+				t.Fatalf("control: alone it has %.200q, want %q", got, row.control)
+			}
+			must(t, hog, "rm -rf /tmp/f /tmp/d /dev/shm/f")
+
+			keeps, runs := guest(t, box, "keeps"), guest(t, box, "runs")
+			must(t, keeps, fill("5m"))
+			must(t, runs, fill("5m"))
+			p := start(t, runs, bash("sleep 60"))
+			beside := start(t, hog, bash("sleep 60")) // of the one that is to be ended
+			o, err := hog.Run(t.Context(), sandbox.Command{Argv: []string{"bash", "-c", row.script + "sleep 10"}})
+			if err != nil || o.Killed != "memory" {
+				t.Errorf("Run = killed %q, %v, want memory; output %.200q", o.Killed, err, o.Combined)
+			}
+			<-beside.Done()
+			if out, err := beside.Result(); err != nil || out.Killed != "memory" {
+				t.Errorf("another command of the same guest: killed %q, %v, want memory", out.Killed, err)
+			}
+			if got := must(t, hog, "find /tmp /dev/shm -type f | head -n 3"); got != "" {
+				t.Errorf("its next command finds %q", got)
+			}
+			if got := must(t, keeps, "stat -c %s /tmp/f /dev/shm/f"); got != "5242880\n5242880\n" {
+				t.Errorf("who kept within it has %q", got)
+			}
+			must(t, runs, "cat /tmp/f /dev/shm/f | wc -c")
+			select {
+			case <-p.Done():
+				t.Error("another guest's command was ended")
+			default:
+			}
+		})
+	}
+}
+
+// A guest that runs nothing and has most is the one that loses it.
+func TestIdleGuestsPay(t *testing.T) {
+	box := open(t, sandbox.Policy{Workspace: t.TempDir(), Limits: sandbox.Limits{Memory: 100 << 20}})
+	idle, other := guest(t, box, "idle"), guest(t, box, "other")
+	must(t, idle, "head -c 22m /dev/zero > /tmp/f; head -c 22m /dev/zero > /dev/shm/f; sleep 0.3; cat /tmp/f | wc -c")
+	o, err := other.Run(t.Context(), bash("head -c 15m /dev/zero > /tmp/f; sleep 0.5; stat -c %s /tmp/f"))
+	if err != nil || o.Killed != "" || string(o.Stdout) != "15728640\n" {
+		t.Errorf("Run = %q, killed %q, %v, want it to go on", o.Stdout, o.Killed, err)
+	}
+	if got := must(t, idle, "find /tmp /dev/shm -type f | head -n 3"); got != "" {
+		t.Errorf("the one with most has %q, want nothing", got)
+	}
+}

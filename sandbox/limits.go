@@ -8,8 +8,9 @@ type Limits struct {
 	// the machine's, see Share. The command that has most is the one that is ended. It counts
 	// what they have mapped, nameless files that they hold open, and System V segments; the
 	// box's own places in memory, /tmp, HOME and /dev/shm, and those of each guest, are bounded by
-	// a quarter of it each, at most 1 GiB, and build caches by half of it. What lies in the buffers of sockets and
-	// pipes, or is hidden on purpose where no process shows it, is not counted.
+	// a quarter of it each, at most 1 GiB, build caches by half of it, and so are the places of all
+	// guests together: the guest that has most there is ended, see [Guest]. What lies in the buffers
+	// of sockets and pipes, or is hidden on purpose where no process shows it, is not counted.
 	Memory int64
 	// Share is how many boxes at once the default of Memory is divided among; 0 is one. A box
 	// has 2 GiB at least, which compilers need: on a small machine many boxes together can have

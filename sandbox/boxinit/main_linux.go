@@ -44,7 +44,7 @@ func newServer(control socket) (*server, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	s := &server{
-		control: control, restraint: restraintOf(spec), limits: spec.Limits, launchers: map[string]launcher{},
+		control: control, restraint: restraintOf(spec), limits: spec.Limits, guests: map[string]guest{},
 		byPID: map[int]*command{}, byID: map[int64]*command{}, counts: counts, gone: map[uint64]int64{},
 	}
 	if s.held.Processes, err = limitProcesses(spec); err != nil {
@@ -70,7 +70,9 @@ func newServer(control socket) (*server, error) {
 	if s.tags, err = newTags(); err != nil {
 		return nil, err
 	}
-	s.launchers[""], s.held.Landlock, err = newLauncher(nothing, s.restraint)
+	var own guest
+	own.launcher, s.held.Landlock, err = newLauncher(nothing, s.restraint)
+	s.guests[""] = own
 	return s, err
 }
 

@@ -58,35 +58,45 @@ func mounted(fd int) bool {
 }
 
 // enter moves the calling thread, and what it starts, to a tree that has a guest's own places.
-// They go with the last of these.
-func (o own) enter() error {
+// They go with the last of these, and with the handles on them that are returned.
+func (o own) enter() (places []int, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(places)
+		}
+	}()
 	trees := make([]int, len(o.shown))
 	for i, h := range o.shown { // in the tree that this thread is about to leave
-		var err error
 		if trees[i], err = unix.OpenTree(h.fd, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
-			return fmt.Errorf("take %s: %w", h.target, err)
+			return places, fmt.Errorf("take %s: %w", h.target, err)
 		}
 		defer func() { _ = unix.Close(trees[i]) }()
 	}
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("a tree of its own: %w", err)
+		return places, fmt.Errorf("a tree of its own: %w", err)
 	}
 	for _, m := range o.places {
 		fd, err := attachTmpfs(m)
 		if err != nil {
-			return fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
+			return places, fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
 		}
-		_ = unix.Close(fd)
+		places = append(places, fd)
 	}
 	for i, h := range o.shown {
 		if err := errors.Join(mountPoint(trees[i], h.target), moveTo(trees[i], h.target)); err != nil {
-			return fmt.Errorf("show %s: %w", h.target, err)
+			return places, fmt.Errorf("show %s: %w", h.target, err)
 		}
 	}
 	for _, l := range o.links {
 		if err := link(l.Target, l.Path); err != nil {
-			return err
+			return places, err
 		}
 	}
-	return nil
+	return places, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd) // nothing was written through it
+	}
 }

@@ -18,6 +18,7 @@ type command struct {
 	id     int64
 	pid    int
 	tag    uint64 // see tags
+	guest  string // whose it is; "" = the box's own
 	ended  bool
 	exit   int
 	killed string // the limit for which it was ended
@@ -30,7 +31,7 @@ type server struct {
 	tags      *tags
 	restraint restraint
 	own       own
-	launchers map[string]launcher // by the guest whose commands they start; "" for the box's own
+	guests    map[string]guest // by name; "" for the box itself
 	byPID     map[int]*command
 	byID      map[int64]*command
 
@@ -120,9 +121,8 @@ func (s *server) handle(m message) {
 		}
 		return
 	case m.Leave:
-		if l := s.launchers[m.Guest]; l != nil && m.Guest != "" {
-			close(l)
-			delete(s.launchers, m.Guest)
+		if m.Guest != "" {
+			s.leave(m.Guest)
 		}
 		return
 	}
@@ -139,7 +139,7 @@ func (s *server) start(m message) (*command, error) {
 	if len(m.fds) < 2 || len(m.fds) > 3 || len(m.Argv) == 0 {
 		return nil, fmt.Errorf("bad request: %d descriptors, %d arguments", len(m.fds), len(m.Argv))
 	}
-	l, err := s.launcherOf(m.Guest)
+	g, err := s.guest(m.Guest)
 	if err != nil {
 		return nil, err
 	}
@@ -148,24 +148,11 @@ func (s *server) start(m message) (*command, error) {
 		return nil, err
 	}
 	var pid int
-	l.do(func() { pid, err = m.launch() })
+	g.do(func() { pid, err = m.launch() })
 	if err != nil {
 		return nil, err
 	}
-	return &command{id: m.ID, pid: pid, tag: tag}, nil
-}
-
-// launcherOf is the launcher of a guest, which is made for its first command.
-func (s *server) launcherOf(guest string) (launcher, error) {
-	if l := s.launchers[guest]; l != nil {
-		return l, nil
-	}
-	l, _, err := newLauncher(s.own.enter, s.restraint)
-	if err != nil {
-		return nil, fmt.Errorf("guest %s: %w", guest, err)
-	}
-	s.launchers[guest] = l
-	return l, nil
+	return &command{id: m.ID, pid: pid, tag: tag, guest: m.Guest}, nil
 }
 
 // launch starts the program that is asked for, on the thread of a launcher: what it may look up

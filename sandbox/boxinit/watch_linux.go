@@ -48,6 +48,7 @@ type usage struct {
 // at less often for it.
 func (s *server) check() time.Duration {
 	start := processorTime()
+	s.checkPlaces()
 	used := members()
 	// First, and at once: the rest takes long for each process.
 	if tag, over := most(used, func(u *usage) int64 { return int64(len(u.pids)) }, int64(s.limits.Processes)); over {
@@ -89,17 +90,16 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// most is the tag that has most of something, and whether all together have more than the
-// limit.
-func most(used map[uint64]*usage, of func(*usage) int64, limit int64) (tag uint64, over bool) {
+// most is who has most of something, and whether all together have more than the limit.
+func most[K comparable, V any](used map[K]V, of func(V) int64, limit int64) (who K, over bool) {
 	var sum, highest int64
-	for t, u := range used {
+	for k, u := range used {
 		n := of(u)
 		if sum += n; n > highest {
-			tag, highest = t, n
+			who, highest = k, n
 		}
 	}
-	return tag, limit > 0 && sum > limit
+	return who, limit > 0 && sum > limit
 }
 
 // end ends the command of a tag.
