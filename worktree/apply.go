@@ -76,7 +76,7 @@ func (t *Tree) apply(ctx context.Context, base, merged string, of *Copy, who run
 		return Applied{}, err
 	}
 	defer func() { err = errors.Join(err, now.close()) }()
-	tree, err := r.mergeTree(ctx, base, now.commit, merged, labels{"the-tree-as-it-is", "the-change"})
+	tree, err := r.onto(ctx, base, now.commit, merged)
 	if err != nil {
 		return Applied{}, err
 	}
@@ -104,6 +104,20 @@ func (t *Tree) apply(ctx context.Context, base, merged string, of *Copy, who run
 		r.forget(ctx, l.Record)
 	}
 	return Applied{Files: files}, err
+}
+
+// onto is the tree of a merge with the files as they are now. Most of the time nobody edited
+// them since base: then there is nothing to merge.
+func (r *Repo) onto(ctx context.Context, base, now, merged string) (string, error) {
+	edits, err := r.changes(ctx, base, now)
+	switch {
+	case err != nil:
+		return "", err
+	case len(edits) == 0:
+		return merged, r.checkCase(ctx, now, merged)
+	default:
+		return r.mergeTree(ctx, base, now, merged, labels{"the-tree-as-it-is", "the-change"})
+	}
 }
 
 // A change is one path that differs between the tree as it is and as it shall be.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,27 +84,9 @@ func one(path, kind string) error { return conflict([]Conflict{{Path: path, Kind
 // labels name the two sides of a merge in markers and messages. They are names of refs.
 type labels struct{ ours, theirs string }
 
-// explain does a merge that conflicts once more, with readable names for its sides, and
-// makes the error that tells all of it. Git takes the names from its arguments: a git
-// directory for this one call has them as branches.
-func (r *Repo) explain(ctx context.Context, base, ours, theirs string, by labels) error {
-	dir := r.next("names")
-	defer func() { _ = os.RemoveAll(dir) }()
-	err := makeGitDir(dir, map[string]string{
-		"HEAD": "ref: refs/heads/none\n", "config": coreConfig(r.format, "bare = true"),
-		"packed-refs":             ours + " refs/heads/" + by.ours + "\n" + theirs + " refs/heads/" + by.theirs + "\n",
-		"objects/info/alternates": quoteAlternate(r.objects()) + "\n",
-		"shallow":                 r.text("shallow"),
-	})
-	if err != nil {
-		return err
-	}
-	at := place{dir: dir, gitDir: dir, objects: r.objects()}
-	out, err := r.git.run(ctx, at, nil, "merge-tree", "--write-tree", "-z", "--messages", by.ours, by.theirs)
-	if exitOf(err) != 1 {
-		return errors.Join(err, errors.New("git merge-tree: does not conflict a second time"))
-	}
-	m, err := parseMerge(string(out))
+// explain makes the error that tells all of a merge that conflicts.
+func (r *Repo) explain(ctx context.Context, out, base, ours, theirs string, by labels) error {
+	m, err := parseMerge(out)
 	if err != nil {
 		return fmt.Errorf("git merge-tree: %w", err)
 	}

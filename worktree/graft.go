@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -58,6 +59,21 @@ const folderMode = "40000"
 
 // readFolders reads folders of a commit. Those that it does not have are empty.
 func (r *Repo) readFolders(ctx context.Context, commit string, names []string) (map[string]folder, error) {
+	found, err := r.readObjects(ctx, commit, "tree", names)
+	if err != nil {
+		return nil, err
+	}
+	folders := make(map[string]folder, len(names))
+	for _, name := range names {
+		if folders[name], err = decodeFolder(found[name], len(commit)/2); err != nil {
+			return nil, fmt.Errorf("folder %q: %w", name, err)
+		}
+	}
+	return folders, nil
+}
+
+// readObjects reads what a commit has at some paths, if it is of a kind.
+func (r *Repo) readObjects(ctx context.Context, commit, kind string, names []string) (map[string][]byte, error) {
 	ask := make([]string, len(names))
 	for i, name := range names {
 		ask[i] = commit + ":" + name
@@ -66,24 +82,24 @@ func (r *Repo) readFolders(ctx context.Context, commit string, names []string) (
 	if err != nil {
 		return nil, err
 	}
-	folders := make(map[string]folder, len(names))
+	found := make(map[string][]byte, len(names))
 	for i, name := range names {
 		if rest, ok := bytes.CutPrefix(out, []byte(ask[i]+" missing\n")); ok && name != "" {
-			folders[name], out = folder{}, rest
+			out = rest
 			continue
 		}
 		head, rest, _ := bytes.Cut(out, []byte("\n"))
-		var id string
+		var id, is string
 		var size int
-		if _, err := fmt.Sscanf(string(head), "%s tree %d", &id, &size); err != nil || size < 0 || size >= len(rest) {
-			return nil, fmt.Errorf("git cat-file: folder %q: %q", name, head)
+		if _, err := fmt.Sscanf(string(head), "%s %s %d", &id, &is, &size); err != nil || size < 0 || size >= len(rest) {
+			return nil, fmt.Errorf("git cat-file: %q: %q", name, head)
 		}
-		if folders[name], err = decodeFolder(rest[:size], len(id)/2); err != nil {
-			return nil, fmt.Errorf("folder %q: %w", name, err)
+		if is == kind {
+			found[name] = rest[:size]
 		}
 		out = rest[size+1:]
 	}
-	return folders, nil
+	return found, nil
 }
 
 var errTree = errors.New("not a tree as git writes it")
@@ -97,10 +113,26 @@ func decodeFolder(data []byte, idBytes int) (folder, error) {
 		if _, twice := entries[name]; !ok || !spaced || twice || len(rest) < idBytes {
 			return nil, errTree
 		}
-		entries[name] = treeEntry{mode, hex.EncodeToString(rest[:idBytes])}
+		entries[name] = treeEntry{plainMode(mode), hex.EncodeToString(rest[:idBytes])}
 		data = rest[idBytes:]
 	}
 	return entries, nil
+}
+
+// plainMode is a mode as git writes it today. Other programs and earlier versions wrote folders
+// with a zero before them, and files with all their permissions.
+func plainMode(mode string) string {
+	mode = strings.TrimLeft(mode, "0")
+	bits, err := strconv.ParseUint(mode, 8, 32)
+	const file, kind, executable = 0o100000, 0o170000, 0o100
+	switch {
+	case err != nil || bits&kind != file:
+		return mode
+	case bits&executable != 0:
+		return "100755"
+	default:
+		return "100644"
+	}
 }
 
 // encode writes the tree. Git sorts folders as if a slash followed their names.

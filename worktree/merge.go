@@ -2,7 +2,11 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -85,15 +89,82 @@ func (r *Repo) mergeByGit(ctx context.Context, onto string, ch Change) (string, 
 // mergeTree is the tree of two merged commits, or a [ConflictError]. Base is the commit
 // that both come from.
 func (r *Repo) mergeTree(ctx context.Context, base, ours, theirs string, by labels) (string, error) {
-	out, err := r.git.run(ctx, r.ours(), nil, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs)
+	desk, err := r.mergeDesk(ctx, ours, theirs, by)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(desk.gitDir) }()
+	out, err := r.git.run(ctx, desk, nil, "merge-tree", "--write-tree", "-z", "--messages", by.ours, by.theirs)
 	switch {
 	case exitOf(err) == 1:
-		return "", r.explain(ctx, base, ours, theirs, by)
+		return "", r.explain(ctx, string(out), base, ours, theirs, by)
 	case err != nil:
 		return "", err
 	}
 	tree, _, _ := strings.Cut(string(out), "\x00")
 	return tree, r.checkCase(ctx, ours, tree)
+}
+
+// mergeDesk is a git directory for one merge. Git takes the names that it writes to markers
+// and messages from its arguments: both sides are branches there. And how a file is merged it
+// finds in attributes, which it reads from a working tree only: there is one with nothing else.
+func (r *Repo) mergeDesk(ctx context.Context, ours, theirs string, by labels) (place, error) {
+	user, err := r.settings(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	dir := r.next("merge")
+	at := place{dir: dir, gitDir: dir, objects: r.objects()}
+	_, attributes := user.rules()
+	lists := filepath.Join(dir, "info", "user-attributes")
+	err = makeGitDir(dir, map[string]string{
+		"HEAD":                    "ref: refs/heads/none\n",
+		"config":                  coreConfig(r.format, "bare = true", "attributesFile = "+quoteConfig(lists)),
+		"packed-refs":             ours + " refs/heads/" + by.ours + "\n" + theirs + " refs/heads/" + by.theirs + "\n",
+		"objects/info/alternates": quoteAlternate(r.objects()) + "\n",
+		"shallow":                 r.text("shallow"),
+		"info/user-attributes":    attributes,
+		// Markers are as long as those who look for them expect.
+		"info/attributes": r.text("info/attributes") + "\n* !conflict-marker-size\n",
+	})
+	if err == nil {
+		work := filepath.Join(dir, "tree")
+		var found bool
+		if found, err = r.layAttributes(ctx, work, ours, theirs); found {
+			at.dir, at.work = work, work
+		}
+	}
+	if err != nil {
+		return place{}, errors.Join(err, os.RemoveAll(dir))
+	}
+	return at, nil
+}
+
+// layAttributes writes to a folder the attribute files of one side of a merge that decide about
+// what git may have to merge: files in which the sides differ. It reports whether there are any.
+func (r *Repo) layAttributes(ctx context.Context, work, ours, theirs string) (found bool, err error) {
+	changes, err := r.changes(ctx, ours, theirs)
+	if err != nil {
+		return false, err
+	}
+	names := foldersOf(changes)
+	for i, dir := range names {
+		names[i] = path.Join(dir, ".gitattributes")
+	}
+	files, err := r.readObjects(ctx, ours, "blob", names)
+	if err != nil {
+		return false, err
+	}
+	for name, text := range files {
+		if !filepath.IsLocal(name) {
+			continue
+		}
+		file := filepath.Join(work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)); err != nil {
+			return false, err
+		}
+	}
+	return len(files) > 0, nil
 }
 
 // checkCase finds names that a merge brought together and that the user's file system
