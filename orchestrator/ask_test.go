@@ -198,7 +198,7 @@ func TestMergesAreAskedAtTheUsersTree(t *testing.T) {
 	t.Parallel()
 	for each, want := range map[bool][]string{
 		false: {"0.1 merge its changes"},
-		true:  {"0.1.1 change a file", "0.1.1 merge its changes", "0.1 change a file", "0.1 merge its changes"},
+		true:  {"0.1.1 change a file in its copy", "0.1.1 merge its changes into the copy of 0.1", "0.1 change a file in its copy", "0.1 merge its changes"},
 	} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
 			r := newRig(t, `
@@ -239,6 +239,41 @@ func TestMergesAreAskedAtTheUsersTree(t *testing.T) {
 				t.Errorf("%d merges, want 2", merged)
 			}
 		})
+	}
+}
+
+// What may happen again in copies may not therefore happen in the user's tree, though a copy is
+// shown at its path: neither the same edit nor a merge of the same.
+func TestYesAgainInACopyIsNoneForTheTree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "divide", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {delegate_task: {task: "part", access: write}}
+- when: {agent: "0.1.1", turn: 1}
+  call: {search_replace: {path: a.txt, search: "top\n", replace: "part\n"}}
+- when: {agent: "0", turn: 2}
+  call: {search_replace: {path: a.txt, search: "top\n", replace: "part\n"}}
+- say: done
+`).repo(abc)
+	before := r.tree()
+	asked := map[string]int{}
+	r.run(func(o *orchestrator.Options) {
+		o.Access, o.MaxDepth, o.Each = gate.Confirm, 2, true
+		o.Asker = replies(func(q gate.Question) gate.Answer {
+			asked[q.Agent+" "+q.Purpose]++
+			inCopy := strings.Contains(q.Purpose, "copy")
+			return gate.Answer{Granted: inCopy, Again: inCopy}
+		})
+	})
+	for _, q := range []string{"0.1.1 change a file in its copy", "0.1.1 merge its changes into the copy of 0.1", "0.1 merge its changes", "0 change a file"} {
+		if asked[q] == 0 {
+			t.Errorf("asked %v, want %q among them", asked, q)
+		}
+	}
+	if r.tree() != before {
+		t.Error("the user's tree has changed by a yes to what was done in a copy")
 	}
 }
 

@@ -137,15 +137,20 @@ func (b *batch) preview(ctx context.Context, tool tools.Tool, call model.ToolCal
 	return call.Args, nil
 }
 
-// purpose is what a call is for, in the words of a question.
+// purpose is what a call is for, in the words of a question. A copy is shown at the path of the
+// user's tree, where the same words may not be granted by what was said of the copy.
 func (n *node) purpose(tool string, effect scheduler.Effect) string {
+	where := ""
+	if n.policy.Isolated {
+		where = " in its copy"
+	}
 	switch {
 	case n.run.isOwn(tool):
 		return "call a tool of this program, outside of any box"
 	case effect != scheduler.Execute:
-		return "change a file"
+		return "change a file" + where
 	case n.boxed():
-		return "run a command"
+		return "run a command" + where
 	}
 	return "run a command outside of a box"
 }

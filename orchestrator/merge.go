@@ -192,6 +192,9 @@ func (k *clash) lines() []string {
 // askMerge asks a person before a writer's change reaches the tree.
 func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, merged string) (bool, string) {
 	from, to, files, what := c.change.Base, c.change.Commit, c.change.Files, "merge its changes"
+	if b.policy.Isolated {
+		what += " into the copy of " + b.ordinal // not to be granted with one into the user's tree
+	}
 	var err error
 	if rep.Resolved != "" { // it is not what the child made: show what will change
 		from, to = b.base.onto, merged

@@ -60,7 +60,6 @@ type terminal struct {
 	keys    Keyboard // what in reads, or nil
 	out     io.Writer
 	pending chan line // a read that a cancelled question has left behind, or nil
-	ended   bool      // the input is at its end
 }
 
 type line struct {
@@ -85,7 +84,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		l, err := t.read(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				_, _ = fmt.Fprintf(t.out, "\nno answer is needed any more: %v\n", err) // who reads it was told of more
+				why := ""
+				if !errors.Is(err, context.Canceled) { // which says no more
+					why = ": " + err.Error()
+				}
+				_, _ = fmt.Fprintf(t.out, "\nno answer is needed any more%s\n", why) // who reads it was told of more
 			}
 			return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 		}
@@ -122,8 +125,8 @@ func (t *terminal) forget() error {
 	}
 	if t.pending != nil {
 		select {
-		case l := <-t.pending:
-			t.pending, t.ended = nil, l.err != nil
+		case <-t.pending:
+			t.pending = nil
 		default:
 			return nil // in is being read by somebody else, so it holds nothing
 		}
@@ -132,11 +135,9 @@ func (t *terminal) forget() error {
 	return err
 }
 
-// read returns the next line, and a no at the end of the input.
+// read returns the next line, and a no at the end of the input. That of a terminal may be
+// followed by more: it answers one question.
 func (t *terminal) read(ctx context.Context) (string, error) {
-	if t.ended {
-		return "n", nil
-	}
 	if t.pending == nil {
 		t.pending = make(chan line, 1)
 		// Nobody can wait for this goroutine once ctx has ended: the read of a terminal ends
@@ -148,7 +149,7 @@ func (t *terminal) read(ctx context.Context) (string, error) {
 	}
 	select {
 	case l := <-t.pending:
-		t.pending, t.ended = nil, l.err != nil
+		t.pending = nil
 		switch {
 		case errors.Is(l.err, io.EOF):
 			return "n", nil

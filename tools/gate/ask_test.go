@@ -48,6 +48,34 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// The end of what is typed at a terminal, of which more may come, answers one question.
+func TestTerminalEndAnswersOneQuestion(t *testing.T) {
+	in := &ends{lines: []string{"", "y\n", "n no", "y\n"}}
+	term := gate.Terminal(in, io.Discard)
+	for i, want := range []bool{false, true, false, false, true} {
+		if a, err := term.Ask(t.Context(), gate.Question{}); a.Granted != want || err != nil {
+			t.Errorf("answer %d = %v, %v; want %v", i, a, err, want)
+		}
+	}
+}
+
+// ends is an input that is at its end after each line, and then goes on.
+type ends struct {
+	lines []string
+	in    io.Reader
+}
+
+func (e *ends) Read(p []byte) (int, error) {
+	if e.in == nil {
+		e.in, e.lines = strings.NewReader(e.lines[0]), e.lines[1:]
+	}
+	n, err := e.in.Read(p)
+	if err != nil {
+		e.in = nil
+	}
+	return n, err
+}
+
 // One answer is for one question: what came with it was typed before the next was shown.
 func TestTerminalReadsOneAnswerPerQuestion(t *testing.T) {
 	term := gate.Terminal(strings.NewReader("y\ny\ny\n"), io.Discard)
