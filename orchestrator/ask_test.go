@@ -153,7 +153,7 @@ func TestThirdDenialEndsAChild(t *testing.T) {
 		o.Access, o.NoSandbox, o.Jobs = gate.Confirm, true, 1
 		o.Asker = replies(func(q gate.Question) gate.Answer {
 			asked = append(asked, q.Agent+" "+q.Detail)
-			return gate.Answer{Reason: "not now"}
+			return gate.Answer{Reason: "not now. It is late"}
 		})
 	})
 	if want := []string{"0.1 make", "0.1 make", "0.1 make", "0.3 make", "0.3 make all"}; !slices.Equal(asked, want) {
@@ -163,13 +163,13 @@ func TestThirdDenialEndsAChild(t *testing.T) {
 	for i, want := range []string{
 		"· stuck (the same bash call was denied 3 times) · 3 turns\nkept · 1 file",
 		"· stuck (the same write_file call was denied 3 times) · 3 turns\ndenied: 3 (write_file: you may read only)\nit gave no answer",
-		"· completed · 2 turns · unverified: it was to change files and changed none\nno changes\ndenied: 2 (bash: the user said no: not now)\nanswer:\nwent without",
+		"· completed · 2 turns · unverified: it was to change files and changed none\nno changes\ndenied: 2 (bash: the user said no: not now. It is late)\nanswer:\nwent without",
 	} {
 		if !strings.Contains(s[i].Report, want) {
 			t.Errorf("report %d = %q, want %q", i+1, s[i].Report, want)
 		}
 	}
-	if want := "denied: 3 (bash: the user said no: not now)\nanswer:\ntrying"; !strings.HasSuffix(s[0].Report, want) {
+	if want := "denied: 3 (bash: the user said no: not now. It is late)\nanswer:\ntrying"; !strings.HasSuffix(s[0].Report, want) {
 		t.Errorf("report 1 = %q, want it to end with %q", s[0].Report, want)
 	}
 }

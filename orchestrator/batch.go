@@ -186,7 +186,7 @@ func (b *batch) recordUpTo(ctx context.Context, n int) {
 				o.result = tools.Fail(unfinished(ctx, c.Name))
 			}
 			if o.child != nil {
-				b.neverRan(ctx, o.child)
+				b.unsettled(ctx, o.child)
 			}
 		}
 		if m := b.run.o.Mask; m != nil {

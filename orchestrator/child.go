@@ -108,7 +108,7 @@ func (b *batch) delegation(i int) scheduler.Job {
 	job.Settle = func(ctx context.Context) error {
 		b.recordUpTo(ctx, i) // siblings before it that never got a slot report first
 		if err := report(ctx); err != nil {
-			b.outcomes[i].result.Text, b.outcomes[i].result.IsError = "the harness failed while it settled this child", true
+			b.outcomes[i].result.Text, b.outcomes[i].result.IsError = settleFailed, true
 			b.outcomes[i].failed = err
 		}
 		return record(ctx)

@@ -23,7 +23,9 @@ type denials struct {
 func (d *denials) add(c model.ToolCall, text string) {
 	why, _, _ := strings.Cut(text, "\n")
 	why = strings.TrimPrefix(why, c.Name+" refused: ")
-	why, _, _ = strings.Cut(why, ". ") // what follows says what to do instead
+	if !strings.HasPrefix(why, saidNo) { // of a person every word counts
+		why, _, _ = strings.Cut(why, ". ") // what follows says what to do instead
+	}
 	d.told = append(d.told, c.Name+": "+strings.TrimSuffix(why, "."))
 	if d.times == nil {
 		d.times = map[[2]string]int{}

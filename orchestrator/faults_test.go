@@ -77,6 +77,30 @@ func TestAPanicIsTheChildsOwnOutcome(t *testing.T) {
 	}
 }
 
+// A child whose settling panics did work: it is not said to have been cancelled.
+func TestAPanicWhileSettling(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "write", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: n.txt, content: "n\n"}}
+- say: done
+`).repo(abc)
+	r.run(func(o *orchestrator.Options) {
+		o.NoSandbox, o.Access = true, gate.Confirm
+		o.Asker = replies(func(gate.Question) gate.Answer { panic("planted") })
+	})
+	s := r.settled()
+	if len(s) != 1 || !strings.Contains(s[0].Report, "· failed (the harness failed while it settled this child) · 2 turns\n") {
+		t.Errorf("settled %+v, want that the harness failed", s)
+	}
+	ended, _, _ := of[journal.RunEnded](r)
+	if e := ended[0]; e.Stop != string(agent.Completed) || e.Children != 1 || e.Unfinished != 1 || e.Cancelled != 0 {
+		t.Errorf("receipt %+v, want one child unfinished", e)
+	}
+}
+
 // settledCall is the id of the parent's i-th call.
 func settledCall(r *rig, i int) string {
 	r.t.Helper()

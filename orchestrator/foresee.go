@@ -35,9 +35,19 @@ func (f foresight) usage() model.Usage {
 }
 
 // foresee estimates what a delegation will read. In full mode its request begins with the last
-// one of its parent, in the others with the tools and the system message; another model than the
-// parent's has seen nothing of it.
+// one of its parent, whose provider has counted what it read, in the others with the tools and the
+// system message; another model than the parent's has seen nothing of it.
 func (b *batch) foresee(d *delegate.Delegation, mode delegate.Mode) foresight {
+	f := b.measure(d, mode)
+	if mode == delegate.Full && b.engineOf(d.Model) == b.engine && b.read.Known {
+		f.cached = b.read.N
+	}
+	return f
+}
+
+// measure is foresee by the size of messages alone: what models are told follows from them, and
+// from no provider's figures.
+func (b *batch) measure(d *delegate.Delegation, mode delegate.Mode) foresight {
 	e := b.engineOf(d.Model)
 	brief := delegate.Brief{Mode: mode, MayDelegate: b.depth+1 < b.run.o.MaxDepth, Place: delegate.Place{Live: d.Access != delegate.Writing}}
 	fresh := int64(len(brief.Text(d))) / bytesPerToken
@@ -52,8 +62,6 @@ func (b *batch) foresee(d *delegate.Delegation, mode delegate.Mode) foresight {
 	switch {
 	case e != b.engine:
 		return foresight{0, cached + front + fresh}
-	case mode == delegate.Full && b.read.Known:
-		return foresight{b.read.N, fresh}
 	case mode == delegate.Full:
 		return foresight{cached + front, fresh}
 	}
@@ -68,7 +76,7 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 	if limit == 0 {
 		return
 	}
-	var all foresight
+	var all, measured foresight
 	var usd float64
 	var lines []string
 	for _, o := range b.outcomes {
@@ -77,21 +85,25 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 		}
 		f := b.foresee(o.child.d, b.run.o.Mode)
 		one, _ := b.engineOf(o.child.d.Model).Price.Cost(f.usage()) // a limit in dollars has prices
-		all, usd = all.plus(f), usd+one
+		all, usd, measured = all.plus(f), usd+one, measured.plus(b.measure(o.child.d, b.run.o.Mode))
 		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, dollars(one)))
 	}
 	if usd <= limit {
 		return
 	}
-	numbers := fmt.Sprintf("the first requests of %s read %v, for %s", children(len(lines)), all, dollars(usd))
 	ok, why := b.ask(ctx, gate.Question{
 		Agent: b.ordinal, Title: b.title, Tool: delegate.Name, Dir: b.place.ws.Path, Detail: strings.Join(lines, "\n"),
-		Purpose: fmt.Sprintf("start %s: %s", children(len(lines)), numbers),
+		Purpose: fmt.Sprintf("start %s: their first requests read %v, for %s", children(len(lines)), all, dollars(usd)),
 	})
 	if ok {
 		return
 	}
-	text := fmt.Sprintf("%s refused: %s, and more than %s is asked about: %s. Do the work yourself, or delegate less at once.", delegate.Name, numbers, dollars(limit), why)
+	if b.run.o.Asker == nil {
+		b.run.notice(fmt.Sprintf("not started: %s, whose first requests would read %v, for %s", children(len(lines)), all, dollars(usd)),
+			"run it on a terminal to be asked, or raise --confirm-usd")
+	}
+	text := fmt.Sprintf("%s refused: the first requests of %s, about %d tokens by their size, cost more than the %s that need no consent: %s. Do the work yourself, or delegate less at once.",
+		delegate.Name, children(len(lines)), measured.cached+measured.fresh, dollars(limit), why)
 	for i := range b.outcomes {
 		if o := &b.outcomes[i]; o.child != nil {
 			*o = outcome{result: tools.Fail(text), denied: true}

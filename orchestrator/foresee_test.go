@@ -82,7 +82,8 @@ func TestForesee(t *testing.T) {
 }
 
 // Above the limit a person is asked once for all children of a reply. After a no, or with nobody
-// to ask, none starts, and each call is told the numbers and why.
+// to ask, none starts, and each call is told the size and why. What the provider counted is for
+// people: the model is told the same whatever that is.
 func TestConfirmUSD(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -115,7 +116,7 @@ func TestConfirmUSD(t *testing.T) {
 				t.Fatalf("%d children were queued and %d counted, %d calls answered, the run is %+v; want %d children", len(queued), ended.Children, len(told), out, tt.started)
 			}
 			for _, text := range told {
-				if refused := strings.Contains(text, "delegate_task refused: the first requests of 2 subagents read about "); refused != (tt.why != "") || !strings.Contains(text, tt.why) {
+				if refused := strings.Contains(text, "delegate_task refused: the first requests of 2 subagents, about "); refused != (tt.why != "") || !strings.Contains(text, tt.why) {
 					t.Errorf("a call is told %q, want why: %q", text, tt.why)
 				}
 			}
@@ -126,11 +127,28 @@ func TestConfirmUSD(t *testing.T) {
 				t.Fatalf("asked %d times, want %d", len(tt.asker.asked), tt.asked)
 			}
 			for _, q := range tt.asker.asked {
-				if q.Agent != "0" || !strings.Contains(q.Purpose, "start 2 subagents: ") || !strings.Contains(q.Purpose, "10000 of them cached, for $1.") || strings.Count(q.Detail, "\n") != 1 || !strings.HasPrefix(q.Detail, "0.1 look: about ") {
+				if q.Agent != "0" || !strings.Contains(q.Purpose, "start 2 subagents: their first requests read about ") || !strings.Contains(q.Purpose, "10000 of them cached, for $1.") || strings.Count(q.Detail, "\n") != 1 || !strings.HasPrefix(q.Detail, "0.1 look: about ") {
 					t.Errorf("asked %+v", q)
 				}
 			}
 		})
+	}
+}
+
+// What a refusal tells the model follows from the conversation, not from what the provider counted.
+func TestRefusalHoldsNoFigureOfTheProvider(t *testing.T) {
+	var told []string
+	for _, counted := range []int64{5000, 6000} {
+		_, _ = play(t, func(_ context.Context, req model.Request) model.Reply {
+			if last := req.Messages[len(req.Messages)-1]; last.Role == model.ToolRole {
+				told = append(told, last.Text)
+				return costs(says("done"), 100, 10)
+			}
+			return costs(says("", look), counted, 10)
+		}, orchestrator.Options{Mode: delegate.Full, ConfirmUSD: 0.01, Price: &model.Price{Input: 1000, CacheRead: 1000, Output: 1000}})
+	}
+	if len(told) != 2 || told[0] != told[1] || !strings.Contains(told[0], "refused: the first requests of 1 subagent, about ") {
+		t.Errorf("told %q, want the same refusal twice", told)
 	}
 }
 

@@ -41,6 +41,9 @@ var (
 	errLate   = errors.New("no answer in time")
 )
 
+// saidNo is what a person's no is told as; a reason follows it.
+const saidNo = "the user said no"
+
 // Who answered, as events say it.
 const (
 	byUser    = "user"
@@ -90,7 +93,7 @@ func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
 	case err != nil:
 		why = "the question could not be asked"
 	case !answer.Granted:
-		why = "the user said no"
+		why = saidNo
 		if answer.Reason != "" {
 			why += ": " + answer.Reason
 		}

@@ -83,7 +83,7 @@ func (b *batch) solve(ctx context.Context, r *child, k *clash) (merged, flaw str
 	b.run.control.over(r.name) // it may not have started
 	b.run.sum.settled(b.report(r))
 	if r.copy != nil {
-		defer b.drop(ctx, r)
+		defer b.drop(ctx, r.copy)
 	}
 	switch {
 	case ctx.Err() != nil && err != nil:

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"path"
 	"strings"
 
@@ -27,15 +26,20 @@ func (b *batch) finish(ctx context.Context, c *child) (delegate.Report, error) {
 	return rep, err
 }
 
-// neverRan settles a child that got no slot before its batch ended.
-func (b *batch) neverRan(ctx context.Context, c *child) {
+// unsettled reports a child that was not settled: it got no slot before its batch ended, or the
+// harness failed while it settled it.
+func (b *batch) unsettled(ctx context.Context, c *child) {
 	b.run.control.over(c.name)
-	c.out.Stop, c.out.Cause = agent.Cancelled, "cancelled before it started"
-	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
-		c.out.Stop = agent.Timeout
+	if c.started.IsZero() {
+		stop, cause := agent.Ended(ctx)
+		c.out.Stop, c.out.Cause = stop, cause+" before it started"
+	} else {
+		c.out.Stop, c.out.Cause = agent.Failed, settleFailed
 	}
 	b.tell(b.report(c), "", "")
 }
+
+const settleFailed = "the harness failed while it settled this child"
 
 // tell records a settled child and counts it.
 func (b *batch) tell(rep delegate.Report, commit, ref string) {
@@ -74,7 +78,7 @@ func (b *batch) report(c *child) delegate.Report {
 func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report) (commit, ref string, err error) {
 	switch {
 	case c.node == nil: // it never worked in its copy
-		b.drop(ctx, c)
+		b.drop(ctx, c.copy)
 		return "", "", nil
 	case c.unread != nil:
 		// The copy stays where it is: nothing with work in it is deleted.
@@ -85,7 +89,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 	rep.Left, rep.Shared = lefts(c.change.Left), b.shared(c)
 	if c.change.Empty {
 		rep.Change = delegate.NoChange
-		b.drop(ctx, c)
+		b.drop(ctx, c.copy)
 		return "", "", nil
 	}
 	fill(rep, c.change.Files)
@@ -101,7 +105,7 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 		}
 		rep.Show = "skein worktrees show " + path.Base(ref)
 	}
-	b.drop(ctx, c)
+	b.drop(ctx, c.copy)
 	return c.change.Commit, ref, err
 }
 
@@ -134,14 +138,14 @@ func whyKept(rep *delegate.Report) string {
 
 // drop removes a copy whose work is merged, kept, or none. What was left out of a change
 // exists nowhere else and is put aside.
-func (b *batch) drop(ctx context.Context, c *child) {
+func (b *batch) drop(ctx context.Context, copied *worktree.Copy) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	left, err := c.copy.Remove(after)
+	left, err := copied.Remove(after)
 	if left != "" {
-		b.record(&journal.Notice{Text: "files of " + c.name + " were left out of its change", Hint: "they are in " + left})
+		b.record(&journal.Notice{Text: "files of " + copied.Name + " were left out of its change", Hint: "they are in " + left})
 	}
 	if err != nil {
-		b.record(&journal.Notice{Text: "the copy of " + c.name + " was not removed: " + err.Error(), Hint: "it is removed at the next start"})
+		b.record(&journal.Notice{Text: "the copy of " + copied.Name + " was not removed: " + err.Error(), Hint: "it is removed at the next start"})
 	}
 }

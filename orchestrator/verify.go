@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -49,14 +50,14 @@ func (f finding) wrong() string {
 	return f.String() + "\n" + f.output
 }
 
-// try runs a check. A check that could not be started has failed: the error says why, unless
-// ctx ended.
-func (r *run) try(ctx context.Context, exec tools.Exec, line string) (finding, error) {
-	out, err := exec.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", line}, Timeout: verifyTime, Merge: true, Limit: verifyBytes})
+// try runs a check in a place. A check that could not be started has failed: the error says why,
+// unless ctx ended.
+func (r *run) try(ctx context.Context, p *place, line string) (finding, error) {
+	out, err := p.ws.Exec.Run(ctx, sandbox.Command{Argv: []string{"bash", "-c", line}, Timeout: verifyTime, Merge: true, Limit: verifyBytes})
 	if err != nil {
 		return finding{}, fmt.Errorf("run %s: %w", line, err)
 	}
-	text := strings.ToValidUTF8(string(out.Combined), "\uFFFD")
+	text := p.relative(strings.ToValidUTF8(string(out.Combined), "\uFFFD"))
 	if m := r.o.Mask; m != nil {
 		text = m.Cut(m.Known(text))
 	}
@@ -64,6 +65,20 @@ func (r *run) try(ctx context.Context, exec tools.Exec, line string) (finding, e
 		text = "[…]\n" + string(chars[len(chars)-verifyChars:])
 	}
 	return finding{tools.Command{Line: line, Exit: out.Exit, Killed: out.Killed}, text}, nil
+}
+
+// relative makes names of files of a copy in a text relative to its workspace. Without a box a
+// copy is seen where it lies, which is another path for each, and what models are shown of a check
+// should be the same each time.
+func (s site) relative(text string) string {
+	if s.copy == nil || s.view != s.root {
+		return text
+	}
+	up, err := filepath.Rel(s.path(), s.root)
+	if err != nil {
+		return text // cannot be: one is below the other
+	}
+	return strings.NewReplacer(s.path(), ".", s.root, up).Replace(text)
 }
 
 // verify is what an agent must pass before it may finish, nil for one that may not write or
@@ -77,7 +92,7 @@ func (n *node) verify() agent.Check {
 		if err := n.run.journal.Barrier(); err != nil {
 			return line + " (not run)\n" + unsaved, nil
 		}
-		f, err := n.run.try(ctx, n.place.ws.Exec, line)
+		f, err := n.run.try(ctx, n.place, line)
 		switch {
 		case ctx.Err() != nil:
 			return "", nil // the loop ends the agent
@@ -124,16 +139,12 @@ func (b *batch) verifyMerge(ctx context.Context, name, merged string) (wrong str
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		if _, unremoved := c.Remove(context.WithoutCancel(ctx)); unremoved != nil {
-			err = errors.Join(err, unremoved)
-		}
-	}()
+	defer b.drop(ctx, c)
 	p, err := b.run.open(ctx, b.siteOf(c), name, true, nil)
 	if err != nil {
 		return "", err
 	}
-	f, err := b.run.try(ctx, p.ws.Exec, line)
+	f, err := b.run.try(ctx, p, line)
 	if err = errors.Join(err, p.Close()); err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // it did not fail: it was ended
 	}

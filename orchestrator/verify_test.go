@@ -157,6 +157,66 @@ func TestVerifyMergeIsHeldBySolutions(t *testing.T) {
 	r.nothingLeft(s[1].Ref)
 }
 
+// Without a box a copy is seen where it lies, at a path of its own each time: what models are shown
+// of checks names its files from the workspace.
+func TestChecksNameFilesFromTheWorkspace(t *testing.T) {
+	t.Parallel()
+	const complain = `; echo "$PWD/a.go:3: wrong, and $(dirname "$PWD")/b.go:4, in $PWD"; exit 1`
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  calls: [{delegate_task: {task: "one", access: write}}, {delegate_task: {task: "two", access: write}}]
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: one, content: "1\n"}}
+- when: {agent: "0.1", user: "You cannot finish yet"}
+  call: {bash: {command: "touch verified"}}
+- when: {agent: "0.2", turn: 1}
+  calls: [{write_file: {path: two, content: "2\n"}}, {bash: {command: "touch verified"}}]
+- when: {agent: ["0.3", "0.4"], turn: 1}
+  call: {write_file: {path: verified, content: "2\n"}}
+- say: done
+`).repo(map[string]string{"sub/x": "x\n"})
+	r.run(func(o *orchestrator.Options) {
+		o.NoSandbox, o.ChildTurns, o.Dir = true, 3, o.Dir+"/sub"
+		o.Verify = `test "${PWD%/copies/*}" = "$PWD" -o -e verified && exit` + complain
+		o.VerifyMerge = "test ! -e two && exit" + complain
+	})
+	const want = "./a.go:3: wrong, and ../b.go:4, in ."
+	checks, agents, _ := of[journal.Checked](r)
+	shown := map[string]bool{}
+	for i, c := range checks {
+		if c.Exit != 0 {
+			shown[agents[i]] = true
+			if strings.TrimSpace(c.Text) != want {
+				t.Errorf("check of %s says %q, want %q", agents[i], c.Text, want)
+			}
+		}
+	}
+	if !shown["0.1"] || !shown["0"] {
+		t.Errorf("checks that failed: %v, want one of 0.1 and those of merges", shown)
+	}
+}
+
+// A copy of a checked merge that cannot be removed is told of, and is no reason not to merge.
+func TestVerifyMergeThatLeavesItsCopy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `
+- when: {agent: "0", turn: 1}
+  call: {delegate_task: {task: "one", access: write}}
+- when: {agent: "0.1", turn: 1}
+  call: {write_file: {path: one, content: "1\n"}}
+- say: done
+`).repo(abc)
+	r.run(func(o *orchestrator.Options) {
+		o.NoSandbox, o.VerifyMerge = true, "mkdir -p ../base/in/the/way" // where the mark of a whole copy stands
+	})
+	if s := r.settled()[0]; s.Change != delegate.Merged || r.read("one") != "1\n" {
+		t.Errorf("settled %+v, want it merged", s)
+	}
+	if !slices.ContainsFunc(r.notices(), func(n string) bool { return strings.Contains(n, "the copy of 0.1-check was not removed: ") }) {
+		t.Errorf("the user was told %q, want of the copy", r.notices())
+	}
+}
+
 // A check that ends with the run has not failed: nothing of it is said of the change, which is
 // kept.
 func TestVerifyMergeThatTheRunEnds(t *testing.T) {

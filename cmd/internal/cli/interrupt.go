@@ -74,6 +74,7 @@ type interrupts struct {
 	endChildren func() int // nil outside of a run
 	pressed     []time.Time
 	stopping    bool // the context is cancelled
+	told        bool // to end, by another signal than Ctrl-C in a run
 }
 
 // patience is the time in which three interrupts mean that nobody wants to wait for an order.
@@ -86,11 +87,15 @@ func (i *interrupts) press(s os.Signal, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if s != os.Interrupt || i.endChildren == nil {
-		if i.stopping {
+		switch {
+		case i.told, i.stopping && s == os.Interrupt:
 			i.exit(exitInterrupted)
-			return
+		case i.stopping: // by Ctrl-C: whoever sends this has not been heard yet
+			i.say("the run is ending; once more to leave at once")
+		default:
+			i.stop("stopping; once more to leave at once")
 		}
-		i.stop("stopping; once more to leave at once")
+		i.told = true
 		return
 	}
 	i.pressed = append(i.pressed, now)

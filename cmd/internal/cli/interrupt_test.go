@@ -83,6 +83,9 @@ func TestInterrupts(t *testing.T) {
 		"the terminal closes":         {2, []press{{hup, 0}}, []string{run}},
 		"two signals to end":          {2, []press{{term, 0}, {term, time.Minute}}, []string{run, leave}},
 		"an interrupt, then a signal": {2, []press{{c, 0}, {term, time.Minute}}, []string{children, run}},
+		"it ends, then a signal":      {0, []press{{c, 0}, {term, time.Second}}, []string{run}},
+		"it ends, then two signals":   {0, []press{{c, 0}, {term, time.Second}, {hup, time.Minute}}, []string{run, leave}},
+		"a signal, then an interrupt": {2, []press{{term, 0}, {c, time.Second}}, []string{run}},
 		"outside of a run":            {-1, []press{{c, 0}, {c, time.Minute}}, []string{run, leave}},
 	} {
 		t.Run(name, func(t *testing.T) {

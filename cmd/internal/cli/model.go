@@ -103,7 +103,7 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	found.streams = asked.Stream
 	switch {
 	case o.retryFor < 0:
-		return nil, usage(c, "--retry-for is less than 0", "see "+c.CommandPath()+" --help")
+		return nil, usage(c, "--retry-for is less than 0s", "see "+c.CommandPath()+" --help")
 	case asked.RetryFor == 0:
 		asked.RetryFor = -1
 	}

@@ -227,17 +227,27 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		{"max-depth", int64(o.maxDepth), 1},
 		{"max-children", int64(o.maxChildren), 1},
 		{"child-max-turns", int64(o.childTurn), 1},
-		{"child-timeout", int64(o.childTimeout), 1},
 		{"max-turns", int64(o.maxTurns), 1},
 		{"max-tokens", int64(o.maxTokens), 1},
 		{"budget-tokens", o.budget, 0},
 		{"child-budget-tokens", o.childBudget, 0},
 		{"process-jobs", int64(o.processJobs), 0},
-		{"timeout", int64(o.timeout), 0},
-		{"ask-timeout", int64(o.askTimeout), 1},
 	} {
 		if limit.value < limit.least {
 			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s is less than %d", limit.flag, limit.least), hint: "see skein run --help"}
+		}
+	}
+	for _, limit := range []struct {
+		flag         string
+		value, least time.Duration
+		hint         string
+	}{
+		{"child-timeout", o.childTimeout, 1, "15m"},
+		{"ask-timeout", o.askTimeout, 1, "10m"},
+		{"timeout", o.timeout, 0, "30m; 0 is no limit"},
+	} {
+		if limit.value < limit.least {
+			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s %v is too short", limit.flag, limit.value), hint: "as in --" + limit.flag + " " + limit.hint}
 		}
 	}
 	if o.confirmEach && o.access != string(gate.Confirm) {

@@ -172,7 +172,7 @@ func (o sandboxOptions) policy(ctx context.Context) (sandbox.Policy, error) {
 		p.Scopes = append(p.Scopes, rel)
 	}
 	if o.timeout < 0 {
-		return p, fault("--timeout is less than 0", "see skein sandbox --help")
+		return p, fault("--timeout is less than 0s", "see skein sandbox --help")
 	}
 	return p, nil
 }
