@@ -25,13 +25,11 @@ import (
 type season struct {
 	root     *grove
 	slots    int
-	budget   int64         // 0: none
+	budget   int64         // 0: none; who comes to its end depends on who was quicker
 	cancelAt time.Duration // 0: never
+	endAt    time.Duration // 0: never; when a child is ended
+	ends     string        // that child; there may be none
 }
-
-// disturbed reports whether the run may end before its agents do, at a moment that depends on
-// who was quicker.
-func (s season) disturbed() bool { return s.budget > 0 || s.cancelAt > 0 }
 
 // kinds are the calls that agents make, the more frequent ones more often.
 var (
@@ -46,11 +44,17 @@ func seasons(agents int, kinds []string) *rapid.Generator[season] {
 		s := season{slots: rapid.IntRange(1, 4).Draw(t, "slots")}
 		s.root = drawGrove(t, kinds, 0, &left, "0")
 		s.root.end = "answers"
-		switch rapid.IntRange(0, 3).Draw(t, "comes over it") {
+		// Between the seconds that models think, so that it comes over the same state each time.
+		moment := func(name string) time.Duration {
+			return time.Duration(rapid.IntRange(1, 20).Draw(t, name))*time.Second - time.Second/2
+		}
+		switch rapid.IntRange(0, 4).Draw(t, "comes over it") {
 		case 0:
 			s.budget = rapid.Int64Range(1, 20_000).Draw(t, "budget")
 		case 1:
-			s.cancelAt = time.Duration(rapid.IntRange(1, 20).Draw(t, "cancelled after")) * time.Second
+			s.cancelAt = moment("cancelled after")
+		case 2:
+			s.endAt, s.ends = moment("ended after"), rapid.SampledFrom([]string{"0.1", "0.2", "0.1.1"}).Draw(t, "ended")
 		}
 		return s
 	})
@@ -94,10 +98,7 @@ type faulter interface{ Errorf(string, ...any) }
 func TestRandomTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := seasons(24, mostlyReading).Draw(rt, "season")
-		first := liveThrough(t, rt, s, nil)
-		if second := liveThrough(t, rt, s, nil); !s.disturbed() && first != second {
-			rt.Errorf("the same replies gave other bytes: %s", difference(first, second))
-		}
+		liveTwice(t, rt, s, nil)
 	})
 }
 
@@ -110,11 +111,7 @@ func TestRandomTreesOfWriters(t *testing.T) {
 	for seed := range some {
 		s := seasons(7, mostlyWriting).Example(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			repo := func(r *rig) { r.repo(map[string]string{"a.txt": "a\n"}) }
-			first := liveThrough(t, t, s, repo)
-			if second := liveThrough(t, t, s, repo); !s.disturbed() && first != second {
-				t.Errorf("the same replies gave other bytes: %s", difference(first, second))
-			}
+			liveTwice(t, t, s, func(r *rig) { r.repo(map[string]string{"a.txt": "a\n"}) })
 		})
 	}
 }
@@ -140,8 +137,10 @@ func TestRandomTreesForReal(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, s.cancelAt/20)
 				defer cancel()
 			}
-			r := newRig(t, "- say: nobody asks").repo(map[string]string{"a.txt": "a\n"})
+			r, control := newRig(t, "- say: nobody asks").repo(map[string]string{"a.txt": "a\n"}), &orchestrator.Control{}
+			defer s.endLater(control, 20)()
 			r.runContext(ctx, func(o *orchestrator.Options) {
+				o.Control = control
 				o.Client, o.Jobs, o.MaxDepth, o.Budget, o.ChildTime = f, s.slots, 3, s.budget, 3*time.Second
 			})
 			checkSeason(t, r, f, s)
@@ -150,6 +149,26 @@ func TestRandomTreesForReal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// liveTwice checks that a season gives the same bytes again.
+func liveTwice(t *testing.T, c faulter, s season, prepare func(*rig)) {
+	t.Helper()
+	first := liveThrough(t, c, s, prepare)
+	if s.budget > 0 {
+		return
+	}
+	if second := liveThrough(t, c, s, prepare); first != second {
+		c.Errorf("the same replies gave other bytes: %s", difference(first, second))
+	}
+}
+
+// endLater ends a child of a season when its time has come. Stop must be called.
+func (s season) endLater(c *orchestrator.Control, faster time.Duration) (stop func() bool) {
+	if s.endAt == 0 {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(s.endAt/faster, func() { c.End(s.ends) }).Stop
 }
 
 // liveThrough runs a season in virtual time and returns what must be the same each time.
@@ -176,8 +195,10 @@ func liveThrough(t *testing.T, c faulter, s season, prepare func(*rig)) (trace s
 			ctx, cancel = context.WithTimeout(ctx, s.cancelAt)
 			defer cancel()
 		}
-		f := plant(s.root)
+		f, control := plant(s.root), &orchestrator.Control{}
+		defer s.endLater(control, 1)()
 		r.out, err = orchestrator.Run(ctx, orchestrator.Options{
+			Control: control,
 			Dir: r.dir, Client: f, Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1",
 			Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, ChildTime: time.Minute,
 			Now:   func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
@@ -239,7 +260,7 @@ func mostAlive(r *rig) (most int) {
 
 // checkSeason looks at what a run left.
 func checkSeason(c faulter, r *rig, f *forest, s season) {
-	if !s.disturbed() && r.out.Stop != agent.Completed {
+	if s.budget == 0 && r.out.Stop != agent.Completed && (s.cancelAt == 0 || r.out.Stop != agent.Cancelled) {
 		c.Errorf("the run ended as %s (%s)", r.out.Stop, r.out.Cause)
 	}
 	if f.busy != 0 || f.peak > s.slots {
