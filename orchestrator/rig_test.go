@@ -19,6 +19,7 @@ import (
 	"skein/agent/model/script"
 	"skein/orchestrator"
 	"skein/sandbox"
+	"skein/sandbox/sandboxtest"
 	"skein/tools/gate"
 )
 
@@ -26,15 +27,14 @@ func TestMain(m *testing.M) {
 	if sandbox.IsInit() {
 		sandbox.Main()
 	}
-	dir, err := os.MkdirTemp("", "skein-init")
-	if err != nil {
-		panic(err)
+	exe, err := os.Executable()
+	if err == nil {
+		err = sandboxtest.BuildInit(context.Background(), filepath.Dir(exe))
 	}
-	built.dir = dir
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // this program serves, slowly
+	}
+	goleak.VerifyTestMain(m)
 }
 
 // A rig is a workspace, a scripted model on loopback, and what a run on them left.
@@ -126,7 +126,7 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	r.events = nil
 	o := orchestrator.Options{
 		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
-		Probe: func(context.Context, bool) error { return boxes() }, Init: tinyInit(r.t),
+		Probe:       func(context.Context, bool) error { return boxes() },
 		ProcessJobs: 16, // commands of tests wait for each other
 		Session:     "s1", Watch: func(e journal.Event) {
 			r.mu.Lock()
@@ -222,28 +222,6 @@ func need(t *testing.T, ok bool, why string) {
 
 // boxes finds out once whether boxes hold here.
 var boxes = sync.OnceValue(func() error { return sandbox.Probe(context.Background(), false) })
-
-// tinyInit builds the init that is installed beside skein: this test's own binary can serve
-// as one too, but starts slowly under the race detector.
-func tinyInit(t *testing.T) string {
-	t.Helper()
-	built.once.Do(func() {
-		built.path = filepath.Join(built.dir, "skein-init")
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", built.path, "skein/cmd/skein-init")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.path = ""
-			t.Logf("build skein-init: %v\n%s", err, out)
-		}
-	})
-	return built.path
-}
-
-var built struct {
-	once sync.Once
-	dir  string // made by TestMain
-	path string // "" where it could not be built: this binary serves
-}
 
 func needBox(t *testing.T) {
 	t.Helper()

@@ -41,6 +41,13 @@ func withoutLandlock() {
 
 // TestScript runs the scripts: each is a promise to the user.
 func TestScript(t *testing.T) {
+	skein, err := exec.LookPath("skein")
+	if err == nil {
+		err = sandboxtest.BuildInit(t.Context(), filepath.Dir(skein))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatalf("find Go's cache: %v", err)
