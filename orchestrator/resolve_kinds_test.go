@@ -2,8 +2,6 @@ package orchestrator_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,10 +13,9 @@ import (
 )
 
 // Whatever kind of conflict it is, a solution that does not hold is refused, and one that does is
-// merged. What no tree can show to a resolver is reported and kept. A third of the kinds is
-// tried, or all where SKEIN_LONG is set.
+// merged. What no tree can show to a resolver is reported and kept.
 func TestConflictsOfEachKind(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		kind      string
 		one, two  string // what the writers do
 		bad, good string // what the resolvers do; "" is no call at all
@@ -42,13 +39,7 @@ two"`},
 		{"directory rename", `mv dir other`, `echo new > dir/new`, "", `true`, "it made no tool call", `test -e other/new`},
 		{"in the way", `echo one > one`, `echo way.not > .gitignore; echo two > way.x`, "", "", "", `test "$(cat way.x)" = theirs && test "$(cat .gitignore)" = 'way.*'`},
 		{"case", `mkdir n; echo one > n/Readme`, `mkdir n; echo two > n/README`, "", "", "", `test "$(cat n/*)" = one`},
-	}
-	step := 3
-	if os.Getenv("SKEIN_LONG") != "" {
-		step = 1
-	}
-	for i := rand.IntN(step); i < len(tests); i += step {
-		tt := tests[i]
+	} {
 		t.Run(tt.kind+" "+tt.two, func(t *testing.T) {
 			t.Parallel()
 			script := `

@@ -1,4 +1,5 @@
-// Package sandboxtest makes a system lack what boxes are made of, for tests of how that is met.
+// Package sandboxtest is for tests with boxes: it gives them a small init, and a system that lacks what
+// boxes are made of.
 package sandboxtest
 
 import (
