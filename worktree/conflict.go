@@ -90,7 +90,19 @@ func (r *Repo) explain(ctx context.Context, out, base, ours, theirs string, by l
 	if err != nil {
 		return fmt.Errorf("git merge-tree: %w", err)
 	}
-	list, err := r.conflicts(ctx, m, base, by)
+	mine, err := r.changes(ctx, base, ours)
+	if err != nil {
+		return err
+	}
+	others, err := r.changes(ctx, base, theirs)
+	if err != nil {
+		return err
+	}
+	m.changes = map[string]change{}
+	for _, c := range slices.Concat(mine, others) {
+		m.changes[c.path] = c
+	}
+	list, err := r.conflicts(ctx, m, by)
 	if err != nil {
 		return err
 	}
@@ -99,7 +111,7 @@ func (r *Repo) explain(ctx context.Context, out, base, ours, theirs string, by l
 		return fmt.Errorf("git merge-tree: conflict without a path: %q", out)
 	}
 	for _, path := range m.paths() {
-		if by.plain(path) != path {
+		if m.plain(path, by) != path {
 			e.Aside = append(e.Aside, path)
 		}
 	}
@@ -113,28 +125,31 @@ func (r *Repo) explain(ctx context.Context, out, base, ours, theirs string, by l
 }
 
 // conflicts names and shows what a merge says.
-func (r *Repo) conflicts(ctx context.Context, m merging, base string, by labels) ([]Conflict, error) {
-	var list []Conflict
-	for _, path := range m.paths() {
-		kind := m.sides[path].kind(m.words[path])
-		if kind == KindContent {
-			if known, err := r.git.run(ctx, r.ours(), nil, "--literal-pathspecs", "ls-tree", "-z", base, "--", path); err != nil {
-				return nil, err
-			} else if len(known) == 0 {
+func (r *Repo) conflicts(ctx context.Context, m merging, by labels) (list []Conflict, err error) {
+	const atOnce = 16 // each may be large
+	for paths := range slices.Chunk(m.paths(), atOnce) {
+		kinds := map[string]string{}
+		var marked []string
+		for _, path := range paths {
+			kind := m.sides[path].kind(m.words[path])
+			if c, changed := m.changes[path]; kind == KindContent && (!changed || c.old == absent) {
 				kind = KindRenameEdit // git lists the base's side under the new name
 			}
-		}
-		c := Conflict{Path: by.plain(path), Kind: kind, Text: m.texts[path]}
-		if kind == KindContent || kind == KindAddAdd || kind == KindRenameEdit {
-			blob, err := r.git.run(ctx, r.ours(), nil, "cat-file", "blob", m.tree+":"+path)
-			if err != nil {
-				return nil, err
+			if kinds[path] = kind; kind == KindContent || kind == KindAddAdd || kind == KindRenameEdit {
+				marked = append(marked, path)
 			}
-			if text := hunks(string(blob), by); text != "" {
+		}
+		texts, err := r.readObjects(ctx, m.tree, "blob", marked)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			c := Conflict{Path: m.plain(path, by), Kind: kinds[path], Text: m.texts[path]}
+			if text := hunks(string(texts[path]), by); text != "" {
 				c.Text = text
 			}
+			list = append(list, c)
 		}
-		list = append(list, c)
 	}
 	if len(list) == 0 { // a conflict about no file, such as a split of a renamed folder
 		for path, words := range m.words {
@@ -144,8 +159,12 @@ func (r *Repo) conflicts(ctx context.Context, m merging, base string, by labels)
 	return list, nil
 }
 
-// plain is the path of a file that git moved aside, path~label, as it was.
-func (by labels) plain(path string) string {
+// plain is the path of a file that git moved aside, path~label, as it was. One of such a name
+// that somebody changed is what it is called.
+func (m merging) plain(path string, by labels) string {
+	if _, real := m.changes[path]; real {
+		return path
+	}
 	for _, label := range []string{by.ours, by.theirs} {
 		if i := strings.LastIndex(path, "~"+label); i > 0 && numbered.MatchString(path[i+1+len(label):]) {
 			return path[:i]
@@ -206,6 +225,8 @@ type merging struct {
 	sides map[string]*sides
 	words map[string][]string // what kinds of conflict git calls it
 	texts map[string]string   // and in sentences
+
+	changes map[string]change // what either side did, since the base; of a path that both changed one of the two
 }
 
 // sides are the entries of one path: of the base, of ours, of theirs.
@@ -225,7 +246,7 @@ func (m merging) paths() []string {
 // many paths, a type and a text.
 func parseMerge(out string) (merging, error) {
 	in := strings.Split(out, "\x00")
-	m := merging{in[0], map[string]*sides{}, map[string][]string{}, map[string]string{}}
+	m := merging{tree: in[0], sides: map[string]*sides{}, words: map[string][]string{}, texts: map[string]string{}}
 	in = in[1:]
 	for len(in) > 0 && in[0] != "" {
 		info, path, ok := strings.Cut(in[0], "\t")

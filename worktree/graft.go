@@ -74,6 +74,9 @@ func (r *Repo) readFolders(ctx context.Context, commit string, names []string) (
 
 // readObjects reads what a commit has at some paths, if it is of a kind.
 func (r *Repo) readObjects(ctx context.Context, commit, kind string, names []string) (map[string][]byte, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	ask := make([]string, len(names))
 	for i, name := range names {
 		ask[i] = commit + ":" + name

@@ -321,3 +321,74 @@ func TestMergedTreeHoldsEveryChange(t *testing.T) {
 		l.close(r)
 	})
 }
+
+// A file that is called as git would call one that it moved aside is none.
+func TestConflictOfNamesLikeGits(t *testing.T) {
+	l := newLab(t)
+	l.write(l.root, "package~0.2", "base\n")
+	l.write(l.root, "d", "base\n")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	onto := l.merge(r, s.Commit, l.change(r, s, "0.1", func(dir string) {
+		l.write(dir, "package~0.2", "one\n")
+		l.remove(dir, "d")
+		l.write(dir, "d/x", "one\n")
+	}))
+	ch := l.change(r, s, "0.2", func(dir string) {
+		l.write(dir, "package~0.2", "two\n")
+		l.write(dir, "d", "two\n")
+	})
+	_, err := r.Merge(t.Context(), onto, ch)
+	conflict := (*worktree.ConflictError)(nil)
+	if !errors.As(err, &conflict) {
+		t.Fatalf("Merge = %v, want a conflict", err)
+	}
+	var paths []string
+	for _, c := range conflict.Conflicts {
+		paths = append(paths, c.Path)
+	}
+	if want := []string{"d", "package~0.2"}; !slices.Equal(paths, want) {
+		t.Errorf("conflicts in %q, want %q", paths, want)
+	}
+	if want := []string{"d~0.2"}; !slices.Equal(conflict.Aside, want) {
+		t.Errorf("moved aside = %q, want %q", conflict.Aside, want)
+	}
+	l.close(r)
+}
+
+// What git is asked about a conflict does not grow with the files that conflict.
+func TestManyConflicts(t *testing.T) {
+	anyWay(t)
+	l := newLab(t)
+	const files = 100
+	all := func(text string) func(dir string) {
+		return func(dir string) {
+			for i := range files {
+				l.write(dir, fmt.Sprint("f", i), text)
+			}
+		}
+	}
+	all("base\n")(l.root)
+	l.commit()
+	calls := 0
+	r := l.open(worktree.Options{Fault: func(point string) error {
+		if strings.HasPrefix(point, "before git ") {
+			calls++
+		}
+		return nil
+	}})
+	s := l.snapshot(r.Tree())
+	onto := l.merge(r, s.Commit, l.change(r, s, "0.1", all("one\n")))
+	ch := l.change(r, s, "0.2", all("two\n"))
+	calls = 0
+	_, err := r.Merge(t.Context(), onto, ch)
+	conflict := (*worktree.ConflictError)(nil)
+	if !errors.As(err, &conflict) || len(conflict.Conflicts) != files || !strings.Contains(conflict.Conflicts[0].Text, "\none\n=======\ntwo\n") {
+		t.Errorf("Merge = %v, want %d conflicts with both sides", err, files)
+	}
+	if calls > 20 {
+		t.Errorf("git was called %d times for %d conflicts, want 20 at most", calls, files)
+	}
+	l.close(r)
+}
