@@ -20,6 +20,8 @@ type builder struct {
 	null  int            // the tree of /dev/null, shown where a file is hidden; see nullAt
 	procs int            // the file system of Kind Proc, 0 before it is made
 	seals []int          // mounts that turn read-only once all is in place
+
+	veiled map[string]bool // paths that a veil left out: nothing stands there to be hidden
 }
 
 // build turns the mount namespace of this process into the box.
@@ -33,7 +35,7 @@ func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	b := &builder{spec: spec, binds: map[int]int{}, gone: map[int]bool{}, piles: map[int]layers{}}
+	b := &builder{spec: spec, binds: map[int]int{}, gone: map[int]bool{}, piles: map[int]layers{}, veiled: map[string]bool{}}
 	if err := b.take(); err != nil {
 		return err
 	}
@@ -175,6 +177,9 @@ func (b *builder) attach(i int, m Mount) error {
 	case Layers:
 		return b.layers(b.binds[i], m)
 	case Hide:
+		if b.veiled[m.Target] {
+			return nil
+		}
 		return b.hide(m.Target)
 	case Proc:
 		return b.proc(m.Target)

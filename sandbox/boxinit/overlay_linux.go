@@ -58,6 +58,9 @@ func (b *builder) overlays() error {
 		switch {
 		case err == nil:
 			b.binds[i] = fd
+			for _, name := range m.Names {
+				b.veiled[filepath.Join(m.Target, name)] = true
+			}
 		case m.Kind == Layers:
 			return fmt.Errorf("show %s in layers: %w", m.Source, err)
 		case m.Kind == Veil: // what stands there now is hidden by mounts, too

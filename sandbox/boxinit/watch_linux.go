@@ -16,7 +16,7 @@ import (
 const watchEvery = 100 * time.Millisecond
 
 // spareThreads is how many threads the init keeps for the time in which none can be made.
-const spareThreads = 6
+const spareThreads = 2
 
 // reserveThreads makes the Go runtime start threads that it keeps from then on.
 func reserveThreads() {
