@@ -30,8 +30,8 @@ type ask struct {
 	child      *grove
 }
 
-// A forest is a model in this process that answers every agent by its plan, and everybody
-// else, a resolver or one that is told to report, with a word. It keeps what it was sent.
+// A forest is a model in this process that answers every agent by its plan, and everybody else as
+// a resolver of a conflict in a.txt. It keeps what it was sent.
 type forest struct {
 	groves map[string]*grove // by ordinal
 
@@ -87,7 +87,7 @@ func (f *forest) Exchange(ctx context.Context, req model.Request) (model.Reply, 
 		f.busy--
 	}()
 	if g == nil {
-		g = &grove{}
+		g = resolver(req.Origin.Agent)
 	}
 	last := turn > len(g.turns) || req.NoCalls
 	wait := time.After(g.thinks)
@@ -133,6 +133,15 @@ func (a ask) call(id string) model.ToolCall {
 	}
 	args, _ := json.Marshal(map[string]string{"task": "task " + id, "access": access}) // of strings, which have a form
 	return model.ToolCall{ID: id, Name: "delegate_task", Args: string(args)}
+}
+
+// resolver is the plan of one who resolves a conflict. Those of an even ordinal do not.
+func resolver(name string) *grove {
+	if (name[len(name)-1]-'0')%2 == 0 {
+		return &grove{}
+	}
+	write := ask{tool: "write_file", args: fmt.Sprintf(`{"path":"a.txt","content":"a by %s\n"}`, name)}
+	return &grove{turns: []reply{looks("a.txt"), {write}}}
 }
 
 // bodies is all that was sent, agent by agent.
