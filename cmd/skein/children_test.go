@@ -131,7 +131,7 @@ func runCrowd(b *testing.B, dir, model string) (c crowdCost) {
 // mostMemory watches a process and its descendants until ctx ends, and returns the most that
 // they had at a time: proportional set sizes, in bytes.
 func mostMemory(ctx context.Context, pid int) (most int64) {
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
+	for tick := time.NewTicker(250 * time.Millisecond); ; { // to add up takes milliseconds of the two processors
 		select {
 		case <-ctx.Done():
 			tick.Stop()
