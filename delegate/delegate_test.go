@@ -197,7 +197,7 @@ func TestReport(t *testing.T) {
 	conflict := merged
 	conflict.Change, conflict.Conflicts, conflict.Why = Conflict, []string{"storage/disk.go (content)"}, "it conflicts with what was merged before it"
 	conflict.Hunks = "--- a/storage/disk.go\n+++ b/storage/disk.go\n@@ -1 +1 @@\n-a\n+b\n"
-	refused := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "refused", Cause: "no space left on device"}
+	refused := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "refused", Cause: "unmerged entries in the index, first storage/disk.go: solve the merge first (git status lists the files), then git add them"}
 	idle := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "completed", Turns: 1, Answer: "done"}
 	unread := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "completed", Calls: 1, Change: Kept, Why: "its changes could not be read", Detail: "its copy is at /copy"}
 	unmoved := Report{Index: 1, Of: 1, Label: "x", Child: "0.1", Stop: "completed", Turns: 2, Calls: 1, Change: NoChange, Answer: "all edits are made"}

@@ -59,7 +59,8 @@ type Report struct {
 	By      string // the model that worked, "" for the run's own
 }
 
-// whyRunes is how much a report says of why a change was not merged: it may name files.
+// whyRunes is how much a report says of why a child ended, or its change was not merged: it may
+// name files, and say what to do.
 const whyRunes = 400
 
 // Failed reports whether the parent must be told that the task was not done.
@@ -74,7 +75,7 @@ func (r Report) Model() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "child %d of %d %q · %s", r.Index, r.Of, r.Label, r.Stop)
 	if r.Cause != "" {
-		fmt.Fprintf(&b, " (%s)", oneLine(r.Cause))
+		fmt.Fprintf(&b, " (%s)", inLine(r.Cause, whyRunes))
 	}
 	if r.Turns > 0 {
 		fmt.Fprintf(&b, " · %s", count(r.Turns, "turn"))
@@ -224,7 +225,7 @@ func (r Report) People() string {
 	if r.Stop != "completed" {
 		say("%s", r.Stop)
 		if r.Cause != "" {
-			parts[0] += " (" + oneLine(r.Cause) + ")"
+			parts[0] += " (" + inLine(r.Cause, whyRunes) + ")"
 		}
 	}
 	switch r.Change {

@@ -244,7 +244,7 @@ func (b *batch) live(ctx context.Context, c *child, times clocks) error {
 
 // accommodate gives the child its place and makes its node.
 func (b *batch) accommodate(ctx context.Context, c *child, times clocks) (delegate.Place, error) {
-	where := delegate.Place{Live: true}
+	where := delegate.Place{Live: true, Branch: b.place.branch}
 	s, writes := b.place.site, c.d.Access == delegate.Writing
 	copied := b.place.tree != nil && (writes || b.run.o.Readers == Frozen)
 	if copied {
@@ -266,6 +266,7 @@ func (b *batch) accommodate(ctx context.Context, c *child, times clocks) (delega
 	if err != nil {
 		return where, err
 	}
+	p.branch = where.Branch
 	if copied && p.ws.Path != b.place.ws.Path {
 		p.ws.Alias = b.place.ws.Path
 		where.Path, where.Alias = p.ws.Path, p.ws.Alias

@@ -88,6 +88,9 @@ func TestReadersOfASnapshot(t *testing.T) {
 			if left, err := filepath.Glob(filepath.Join(r.cache, "copies", "*")); err != nil || len(left) > 0 {
 				t.Errorf("copies left: %v (%v)", left, err)
 			}
+			if body := string(r.bodies("0.1")[0]); !strings.Contains(body, `\n- branch: main\n`) {
+				t.Errorf("the reader was told %s, want the branch", body)
+			}
 			copied, _, _ := of[journal.Copied](r)
 			if frozen := len(copied) == 2; frozen != (tt.readers == orchestrator.Frozen) {
 				t.Errorf("copied %+v", copied)

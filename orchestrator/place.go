@@ -67,9 +67,10 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 // A place is one agent's workspace and what has to be ended with it.
 type place struct {
 	site
-	ws    tools.Workspace
-	files io.Closer // nil when they are reached through exec
-	exec  io.Closer // nil when there are no commands
+	branch string // git branch it is of, "" when there is none
+	ws     tools.Workspace
+	files  io.Closer // nil when they are reached through exec
+	exec   io.Closer // nil when there are no commands
 	// readers are those who read this workspace, and nothing else: the agent of this place, if
 	// it is such a one, among them.
 	readers *audience

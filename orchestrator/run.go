@@ -238,9 +238,10 @@ func (r *run) drive(ctx context.Context, instruction string) (out agent.Outcome,
 		env.Shell = "bash"
 	}
 	if r.repo != nil {
-		if env.Branch, err = r.repo.Tree().Branch(ctx); err != nil {
+		if p.branch, err = r.repo.Tree().Branch(ctx); err != nil {
 			return out, err
 		}
+		env.Branch = p.branch
 	}
 	err = n.begin(nil,
 		model.Message{Role: model.System, Text: window.System(env)},
