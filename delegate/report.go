@@ -112,7 +112,11 @@ func (r Report) change(b *strings.Builder) {
 	case NoChange:
 		b.WriteString("no changes\n")
 	default:
-		fmt.Fprintf(b, "%s · %s · +%d −%d · %s\n", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+		which := "files unknown" // they could not be read
+		if len(r.Files) > 0 {
+			which = fmt.Sprintf("%s · +%d −%d · %s", count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+		}
+		fmt.Fprintf(b, "%s · %s\n", r.Change, which)
 	}
 	for _, t := range r.Tries {
 		fmt.Fprintf(b, "not resolved: %s\n", tools.Show(inLine(t, whyRunes)))
@@ -238,7 +242,11 @@ func (r Report) People() string {
 	case InPlace:
 		say("worked in place")
 	default:
-		say("%s: %s, +%d -%d: %s", r.Change, count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+		which := "files unknown"
+		if len(r.Files) > 0 {
+			which = fmt.Sprintf("%s, +%d -%d: %s", count(len(r.Files), "file"), r.Added, r.Removed, list(shown(r.Files)))
+		}
+		say("%s: %s", r.Change, which)
 	}
 	switch {
 	case r.Resolved != "":

@@ -266,9 +266,14 @@ func TestWriteGuard(t *testing.T) {
 func TestWritePreview(t *testing.T) {
 	ws := toolstest.Workspace(t, map[string]string{"f": "a\nb\n"})
 	p := files.Write(nil).(tools.Previewer)
-	got, err := p.Preview(t.Context(), ws, []byte(`{"path": "f", "content": "a\nc\n"}`))
-	if want := "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"; got != want || err != nil {
-		t.Errorf("Preview = %q, %v; want %q", got, err, want)
+	for _, tt := range []struct{ args, want string }{
+		{`{"path": "f", "content": "a\nc\n"}`, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"},
+		{`{"path": "f", "content": "a\nb\n"}`, "f is written as it is"},
+		{`{"path": "n/g\u001b", "content": ""}`, `"n/g\x1b" is created empty`}, // it has no line
+	} {
+		if got, err := p.Preview(t.Context(), ws, []byte(tt.args)); got != tt.want || err != nil {
+			t.Errorf("Preview of %s = %q, %v; want %q", tt.args, got, err, tt.want)
+		}
 	}
 	if got, err := files.Write(&files.Record{}).(tools.Previewer).Preview(t.Context(), ws, []byte(`{"path": "f", "content": ""}`)); err == nil {
 		t.Errorf("Preview of a write that would be refused = %q, want the refusal", got)

@@ -29,11 +29,18 @@ func Write(rec *Record) tools.Tool {
 		Spec:   spec,
 		Effect: func(writeArgs) scheduler.Effect { return scheduler.Write },
 		Preview: func(ctx context.Context, ws tools.Workspace, in writeArgs) (string, error) {
-			old, _, err := rec.replaced(ctx, ws, in)
+			old, exists, err := rec.replaced(ctx, ws, in)
 			if err != nil {
 				return "", err
 			}
-			return udiff.Unified("a/"+old.Name, "b/"+old.Name, old.Data, in.Content), nil
+			diff := udiff.Unified("a/"+old.Name, "b/"+old.Name, old.Data, in.Content)
+			switch { // what has no line is to be told apart, too
+			case diff != "":
+				return diff, nil
+			case exists:
+				return tools.Show(old.Name) + " is written as it is", nil
+			}
+			return tools.Show(old.Name) + " is created empty", nil
 		},
 		Run: func(ctx context.Context, ws tools.Workspace, in writeArgs) (tools.Result, error) {
 			text, err := rec.write(ctx, ws, in)
