@@ -18,3 +18,6 @@ func (r *Repo) SetReclaimTime(d time.Duration) { r.reclaimTime = d }
 
 // SetMostPack bounds what one change brings.
 func (r *Repo) SetMostPack(bytes int64) { r.mostPack = bytes }
+
+// WriteWhole writes a file in one step.
+func WriteWhole(to string, text []byte) error { return writeWhole(to, text) }

@@ -103,7 +103,7 @@ func (r *Repo) gc(ctx context.Context, before time.Time, done *Collected) error 
 		if err != nil || !quiet {
 			return err
 		}
-		if err := r.dropHeads(ctx); err != nil {
+		if err := errors.Join(r.dropHeads(ctx), r.removeHalves()); err != nil {
 			return err
 		}
 		done.Packs, err = r.repack(ctx)
@@ -256,15 +256,30 @@ func (r *Repo) repack(ctx context.Context) (int, error) {
 // such as a diff at work: git writes it, or notes the time anew, when it is asked for.
 const looseTime = time.Hour
 
-// removeLoose removes objects that are in no pack, since repack has put those in use there, and
-// what a crash left of packs.
-func (r *Repo) removeLoose() error {
-	halves, err := glob(filepath.Join(r.objects(), "pack"), "*-new-*")
-	for _, name := range halves {
-		err = errors.Join(err, os.Remove(name))
+// removeHalves removes what a crash, or a full disk, left of objects and packs: our names for them
+// and git's.
+func (r *Repo) removeHalves() error {
+	var all []string
+	var err error
+	for _, in := range [][2]string{{"pack", "*-new-*"}, {"pack", "tmp_*"}, {"[0-9a-f][0-9a-f]", "*-new-*"}, {"[0-9a-f][0-9a-f]", "tmp_obj_*"}} {
+		folders, failed := glob(r.objects(), in[0])
+		err = errors.Join(err, failed)
+		for _, folder := range folders {
+			halves, failed := glob(folder, in[1])
+			all, err = append(all, halves...), errors.Join(err, failed)
+		}
 	}
-	folders, failed := glob(r.objects(), "[0-9a-f][0-9a-f]")
-	err = errors.Join(err, failed)
+	for _, name := range all {
+		if info, failed := os.Lstat(name); failed == nil && time.Since(info.ModTime()) > looseTime {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return err
+}
+
+// removeLoose removes objects that are in no pack, since repack has put those in use there.
+func (r *Repo) removeLoose() error {
+	folders, err := glob(r.objects(), "[0-9a-f][0-9a-f]")
 	for _, folder := range folders {
 		names, failed := os.ReadDir(folder)
 		err = errors.Join(err, failed)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -256,4 +257,24 @@ func TestAThousandFiles(t *testing.T) {
 	}
 	same(t, "tree", l.files(l.root), want)
 	l.close(r)
+}
+
+// Of a file that cannot be written nothing is left: on a full disk that would be most of it.
+func TestNoHalfFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{dir + "/file", dir + "/file"} { // over itself, too
+		if err := worktree.WriteWhole(name, []byte("text")); err != nil {
+			t.Errorf("writing a file = %v, want no error", err)
+		}
+	}
+	if err := os.MkdirAll(dir+"/folder/full", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := worktree.WriteWhole(dir+"/folder", nil); err == nil {
+		t.Error("a file was written over a folder")
+	}
+	names, err := filepath.Glob(dir + "/*")
+	if want := []string{dir + "/file", dir + "/folder"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("left = %q, %v, want %q", names, err, want)
+	}
 }

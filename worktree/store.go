@@ -153,6 +153,9 @@ func writeWhole(to string, text []byte) error {
 	if err == nil {
 		err = os.Rename(f.Name(), to)
 	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what a full disk took half of would fill it
+	}
 	return err
 }
 
