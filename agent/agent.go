@@ -301,21 +301,21 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	done(taken(reply, reading))
 	a.out.Turns++
 	a.count(reply.Usage)
-	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known {
+	if p := reply.Usage.Prompt().Plus(reply.Usage.Output); p.Known && reply.Usage.Prompt().N > 0 {
 		a.known, a.seen = p.N, len(messages)+1
 	}
 	a.Record(&journal.Reply{Turn: a.out.Turns, Message: reply.Message, Finish: reply.Finish, Usage: reply.Usage, Dropped: spent(reply)})
 	return reply, true
 }
 
-// taken is what a reply takes from a budget. Where its provider gives no figures it is what the
-// call was to read, and a quarter of the reply's bytes: it was not free.
+// taken is what a reply takes from a budget. Where its provider gives no figures, or zeros, as some
+// servers do, it is what the call was to read, and a quarter of the reply's bytes: it was not free.
 func taken(r model.Reply, reading int64) model.Usage {
 	u := r.Usage
-	if !u.Prompt().Known {
+	if u.Prompt().N == 0 {
 		u.Input, u.CacheRead, u.CacheWrite = model.Tokens(reading), model.Tokens(0), model.Tokens(0)
 	}
-	if !u.Output.Known {
+	if u.Output.N == 0 {
 		u.Output = model.Tokens(int64(len(r.Message.Raw)) / 4)
 	}
 	return u

@@ -205,18 +205,29 @@ func (*allowance) Spend(model.Usage) {}
 
 // A reply of which the provider does not say what it cost is not taken to be free.
 func TestReplyWithoutFiguresIsPaidFor(t *testing.T) {
-	reply := say(strings.Repeat("word ", 80))
-	reply.Usage = model.Usage{}
+	for name, usage := range map[string]model.Usage{"nothing": {}, "zeros": model.NoUsage()} {
+		t.Run(name, func(t *testing.T) { paysFor(t, usage) })
+	}
+}
+
+func paysFor(t *testing.T, usage model.Usage) {
+	work := reply(strings.Repeat("word ", 80), model.FinishToolCalls, "a {}")
+	work.Usage = usage
+	last := say("done")
+	last.Usage = usage
 	a := &allowance{}
 	talk := model.NewTranscript(&replies{}, model.Message{Role: model.User, Text: "go", Raw: json.RawMessage(`"` + strings.Repeat("go", 100) + `"`)})
-	out, err := Run(t.Context(), Options{Client: &replies{list: []model.Reply{reply}}, Budget: a, MaxTurns: 2, Record: func(journal.Payload) {}}, talk)
-	if err != nil || len(a.took) != 1 {
-		t.Fatalf("Run = %v, %d replies were paid for, want 1", err, len(a.took))
+	out, err := Run(t.Context(), Options{Client: &replies{list: []model.Reply{work, last}}, Batch: ok, Budget: a, MaxTurns: 2, Record: func(journal.Payload) {}}, talk)
+	if err != nil || len(a.took) != 2 {
+		t.Fatalf("Run = %v, %d replies were paid for, want 2", err, len(a.took))
 	}
 	if in, got := a.took[0].Prompt(), a.took[0].Output; in != model.Tokens(50) || got != model.Tokens(102) {
 		t.Errorf("paid for %v tokens in and %v out, want a quarter of the bytes", in, got)
 	}
-	if out.Usage.Output.Known {
-		t.Errorf("usage = %v, want what the provider said: nothing", out.Usage)
+	if in := a.took[1].Prompt().N; in < 150 {
+		t.Errorf("paid for %v tokens of the conversation then, want all of it", in)
+	}
+	if out.Usage.Output != usage.Output {
+		t.Errorf("usage = %v, want what the provider said", out.Usage)
 	}
 }
