@@ -157,12 +157,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(noRepo, worktree.ErrUnavailable):
-		if r.delegates() && r.o.Readers == Frozen {
-			r.notice(noRepo.Error()+": readers work in the live tree", "put the folder under git (2.38 or newer) to give them a snapshot")
-		}
-		if r.delegates() {
-			r.notice(noRepo.Error()+": writers work one after another in place", "readers still run at the same time; put the folder under git (2.38 or newer) for isolated writers")
-		}
+		r.inPlace(noRepo.Error(), "put the folder under git (2.38 or newer)")
 	case noRepo != nil:
 		return noRepo
 	default:
@@ -179,15 +174,21 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 		if ignored { // copies would be empty, and what is made in them not taken
 			r.repo = nil
-			if r.delegates() && r.o.Readers == Frozen {
-				r.notice("git ignores this folder: readers work in the live tree", "work in a folder that git does not ignore to give them a snapshot")
-			}
-			if r.delegates() {
-				r.notice("git ignores this folder: writers work one after another in place", "readers still run at the same time; work in a folder that git does not ignore for isolated writers")
-			}
+			r.inPlace("git ignores this folder", "work in a folder that git does not ignore")
 		}
 	}
 	return r.tellOfChecks()
+}
+
+// inPlace tells what is given up where no copies can be had, and what to do for them.
+func (r *run) inPlace(why, instead string) {
+	if !r.delegates() {
+		return
+	}
+	if r.o.Readers == Frozen {
+		r.notice(why+": readers work in the live tree", instead+" to give them a snapshot")
+	}
+	r.notice(why+": writers work one after another in place", "readers still run at the same time; "+instead+" for isolated writers")
 }
 
 // offer encodes the tools, once for all agents. Files are those of the workspace.
