@@ -12,7 +12,6 @@ import (
 
 	"skein/agent"
 	"skein/agent/journal"
-	"skein/agent/model"
 	"skein/orchestrator"
 	"skein/scheduler"
 	"skein/tools"
@@ -38,31 +37,19 @@ func TestWaitingForAnAnswerIsNotTheChildsTime(t *testing.T) {
 	} {
 		t.Run(tt.says[:12], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				think := thinker(func(who model.Origin) (m model.Message, _ time.Duration) {
-					switch {
-					case who.Agent == "0" && who.Turn == 1:
-						m.Calls = []model.ToolCall{{Name: "delegate_task", Args: `{"task":"write it","access":"write"}`}}
-					case who.Agent == "0.1" && who.Turn == 1:
-						m.Calls = []model.ToolCall{{Name: "write_file", Args: `{"path":"n.txt","content":"x"}`}}
-					default:
-						m.Text = "done"
-					}
-					return m, time.Second
-				})
-				events, out, wall := think.run(t, func(o *orchestrator.Options) {
+				writes := ask{writes: true, child: &grove{thinks: time.Second, turns: []reply{{{tool: "write_file", args: `{"path":"n.txt","content":"x"}`}}}}}
+				r, wall := grow(t, plant(&grove{thinks: time.Second, turns: []reply{{writes}}}), func(o *orchestrator.Options) {
 					o.Access, o.ChildTime, o.AskTime = gate.Confirm, 10*time.Second, tt.askTime
 					o.Asker = slowly{tt.takes}
 				})
-				if want := min(tt.takes, tt.askTime) + 4*time.Second; wall != want || out.Stop != agent.Completed {
-					t.Errorf("ended %s after %v, want completed after %v", out.Stop, wall, want)
+				if want := min(tt.takes, tt.askTime) + 4*time.Second; wall != want {
+					t.Errorf("ended after %v, want %v", wall, want)
 				}
-				if out.Unasked != (tt.askTime < tt.takes) {
-					t.Errorf("unasked = %v", out.Unasked)
+				if r.out.Unasked != (tt.askTime < tt.takes) {
+					t.Errorf("unasked = %v", r.out.Unasked)
 				}
-				for _, e := range events {
-					if p, _ := e.Decode(); e.Agent == "0.1" && e.Kind == "result" && !strings.HasPrefix(p.(*journal.Result).Text, tt.says) {
-						t.Errorf("the child was told %q, want %q", p.(*journal.Result).Text, tt.says)
-					}
+				if res := r.results("0.1"); len(res) != 1 || !strings.HasPrefix(res[0].Text, tt.says) {
+					t.Errorf("the child was told %+v, want %q", res, tt.says)
 				}
 			})
 		})

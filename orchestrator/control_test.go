@@ -1,9 +1,6 @@
 package orchestrator_test
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +11,8 @@ import (
 
 	"skein/agent"
 	"skein/agent/journal"
-	"skein/agent/model"
 	"skein/delegate"
 	"skein/orchestrator"
-	"skein/tools/gate"
 )
 
 // Who ends the children of a run gets what they had: the change of the one that worked is kept,
@@ -165,72 +160,16 @@ func TestEndedBeforeItsChildrenAreMerged(t *testing.T) {
 	}
 }
 
-// A thinker is a model in this process: what it says, and how long it takes.
-type thinker func(model.Origin) (model.Message, time.Duration)
-
-func (f thinker) Exchange(ctx context.Context, req model.Request) (model.Reply, error) {
-	m, takes := f(req.Origin)
-	select {
-	case <-time.After(takes):
-	case <-ctx.Done():
-		return model.Reply{}, ctx.Err()
-	}
-	m.Role = model.Assistant
-	for i := range m.Calls {
-		m.Calls[i].ID = fmt.Sprint(i)
-	}
-	raw, err := json.Marshal(m.Text)
-	m.Raw = raw
-	return model.Reply{Message: m, Finish: model.FinishStop}, err
-}
-
-func (thinker) Encode(m model.Message) (json.RawMessage, error)      { return json.Marshal(m.Text) }
-func (thinker) Dialect() string                                      { return "test" }
-func (thinker) EncodeTools(ts []model.Tool) (json.RawMessage, error) { return json.Marshal(len(ts)) }
-
-// readers is a reply that asks for so many children.
-func readers(n int) (m model.Message) {
-	for range n {
-		m.Calls = append(m.Calls, model.ToolCall{Name: "delegate_task", Args: `{"task":"look"}`})
-	}
-	return m
-}
-
-func (f thinker) run(t *testing.T, edit func(*orchestrator.Options)) (events []journal.Event, out orchestrator.Outcome, wall time.Duration) {
-	t.Helper()
-	began := time.Now()
-	o := orchestrator.Options{
-		Dir: t.TempDir(), Client: f, Access: gate.Auto, NoSandbox: true,
-		Watch: func(e journal.Event) { events = append(events, e) },
-	}
-	edit(&o)
-	out, err := orchestrator.Run(t.Context(), o, "go")
-	if err != nil {
-		t.Fatalf("Run = %v", err)
-	}
-	return events, out, time.Since(began)
-}
-
 // A child that never ends is ended when its time is up, and the stage behind it begins.
 func TestTimeoutReleasesTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		think := thinker(func(who model.Origin) (model.Message, time.Duration) {
-			switch {
-			case who.Agent == "0" && who.Turn == 1:
-				m := readers(2)
-				m.Calls = append(m.Calls, model.ToolCall{Name: "write_file", Args: `{"path":"after.txt","content":"x"}`})
-				return m, 0
-			case who.Agent == "0.1":
-				return model.Message{Text: "never"}, 1000 * time.Hour
-			}
-			return model.Message{Text: "done"}, time.Second
-		})
-		_, out, wall := think.run(t, func(o *orchestrator.Options) { o.Dir, o.ChildTime = dir, 10*time.Second })
-		if out.Stop != agent.Completed || wall != 11*time.Second {
-			t.Errorf("the run ended %s after %v, want completed after 11s", out.Stop, wall)
+		after := ask{tool: "write_file", args: `{"path":"after.txt","content":"x"}`}
+		f := plant(&grove{turns: []reply{{{child: &grove{end: "hangs"}}, {child: &grove{thinks: time.Second}}, after}}})
+		r, wall := grow(t, f, func(o *orchestrator.Options) { o.ChildTime = 10 * time.Second })
+		if wall != 10*time.Second {
+			t.Errorf("the run took %v, want 10s", wall)
 		}
-		if _, err := os.Stat(filepath.Join(dir, "after.txt")); err != nil {
+		if _, err := os.Stat(filepath.Join(r.dir, "after.txt")); err != nil {
 			t.Errorf("the next stage did not run: %v", err)
 		}
 	})
@@ -239,19 +178,10 @@ func TestTimeoutReleasesTheStage(t *testing.T) {
 // The slot of a child that has ended is another's at once, not when its siblings have ended.
 func TestSlotIsFreeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		think := thinker(func(who model.Origin) (model.Message, time.Duration) {
-			switch {
-			case who.Agent == "0" && who.Turn == 1:
-				return readers(3), 0
-			case who.Agent == "0.1":
-				return model.Message{Text: "slow"}, 10 * time.Second
-			case who.Agent == "0":
-				return model.Message{Text: "done"}, 0
-			}
-			return model.Message{Text: "quick"}, time.Second
-		})
-		events, _, wall := think.run(t, func(o *orchestrator.Options) { o.Jobs = 2 })
-		s := spans(events)
+		quick := &grove{thinks: time.Second}
+		f := plant(&grove{turns: []reply{{{child: &grove{thinks: 10 * time.Second}}, {child: quick}, {child: quick}}}})
+		r, wall := grow(t, f, func(o *orchestrator.Options) { o.Jobs = 2 })
+		s := spans(r.events)
 		if began := s["0.3"][0].Sub(s["0.1"][0]); began != time.Second || wall != 10*time.Second {
 			t.Errorf("the third began after %v of %v, want 1s of 10s", began, wall)
 		}

@@ -11,19 +11,7 @@ import (
 	"skein/agent/model"
 	"skein/delegate"
 	"skein/orchestrator"
-	"skein/tools/gate"
 )
-
-// clerk answers every question in the same way and keeps what was asked.
-type clerk struct {
-	yes   bool
-	asked []gate.Question
-}
-
-func (c *clerk) Ask(_ context.Context, q gate.Question) (gate.Answer, error) {
-	c.asked = append(c.asked, q)
-	return gate.Answer{Granted: c.yes}, nil
-}
 
 // before is a run whose parent reads a file, then asks for two readers.
 func before(t *testing.T, o orchestrator.Options) (queued []*journal.AgentQueued, told []string, out orchestrator.Outcome) {
@@ -88,16 +76,16 @@ func TestConfirmUSD(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		limit   float64
-		asker   *clerk
+		asker   *answers
 		asked   int
 		started int
 		why     string
 		unasked bool
 	}{
-		{name: "off", limit: 0, asker: &clerk{}, started: 2},
-		{name: "below the limit", limit: 3, asker: &clerk{}, started: 2},
-		{name: "yes", limit: 0.5, asker: &clerk{yes: true}, asked: 1, started: 2},
-		{name: "no", limit: 0.5, asker: &clerk{}, asked: 1, why: "the user said no"},
+		{name: "off", limit: 0, asker: &answers{}, started: 2},
+		{name: "below the limit", limit: 3, asker: &answers{}, started: 2},
+		{name: "yes", limit: 0.5, asker: &answers{yes: true}, asked: 1, started: 2},
+		{name: "no", limit: 0.5, asker: &answers{}, asked: 1, why: "the user said no"},
 		{name: "nobody", limit: 0.5, why: "nobody could be asked", unasked: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,7 +142,7 @@ func TestRefusalHoldsNoFigureOfTheProvider(t *testing.T) {
 
 // Children that were not started take no ordinals, nor places of --max-children.
 func TestRefusedChildrenLeaveNoTrace(t *testing.T) {
-	asker := &clerk{}
+	asker := &answers{}
 	price := &model.Price{Input: 1000, CacheRead: 1000, Output: 1000}
 	var names []string
 	_, _ = play(t, func(_ context.Context, req model.Request) model.Reply {

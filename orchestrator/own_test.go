@@ -56,7 +56,7 @@ func TestOwnToolsPassTheGate(t *testing.T) {
 
 func TestNamesOfOwnTools(t *testing.T) {
 	for _, names := range [][]string{{"read_file"}, {"delegate_task"}, {""}, {"a b"}, {"x", "x"}, {strings.Repeat("x", 65)}} {
-		o := orchestrator.Options{Dir: t.TempDir(), Client: slow{}}
+		o := orchestrator.Options{Dir: t.TempDir(), Client: planner{}}
 		for _, name := range names {
 			o.Own = append(o.Own, own(name, scheduler.Read, func(tools.Workspace) {}))
 		}

@@ -109,7 +109,7 @@ func TestVerifyMergeNeedsABox(t *testing.T) {
 	no := errors.New("no box on this system")
 	var events []journal.Event
 	_, err := orchestrator.Run(t.Context(), orchestrator.Options{
-		Dir: t.TempDir(), Client: slow{}, VerifyMerge: "true",
+		Dir: t.TempDir(), Client: planner{}, VerifyMerge: "true",
 		Probe: func(context.Context, bool) error { return no },
 		Watch: func(e journal.Event) { events = append(events, e) },
 	}, "go")
