@@ -40,8 +40,8 @@ func (s site) onTree(ctx context.Context, do func(*worktree.Tree) error) error {
 // path is that of the workspace as agents see it.
 func (s site) path() string { return filepath.Join(s.view, s.offset) }
 
-// policy is what commands of an agent at this site may reach. State of sessions and copies of
-// others are hidden.
+// policy is what commands of an agent at this site may reach. State of sessions, copies of
+// others and our locks are hidden.
 func (r *run) policy(s site, writable bool) sandbox.Policy {
 	p := sandbox.Policy{
 		Workspace: s.root, Layers: s.layers, View: s.view, Writable: writable, ReadOnly: s.mounts,
@@ -62,6 +62,14 @@ func (r *run) policy(s site, writable bool) sandbox.Policy {
 		p.GitDir = s.gitDir
 	}
 	return p
+}
+
+// makeStore makes what boxes hide of the repository in a run that may make it later: it would be
+// seen in those that are open then. Where it cannot be made now, it is said when it is needed.
+func (r *run) makeStore() {
+	if r.repo != nil && r.delegates() {
+		_ = r.repo.MakeStore()
+	}
 }
 
 // A place is one agent's workspace and what has to be ended with it.
@@ -113,7 +121,7 @@ func (r *run) open(ctx context.Context, s site, name string, writable bool, read
 		}
 		p.runCommands(r.processes, &guest{box: box, leave: leave, name: name, dir: filepath.ToSlash(s.offset)})
 	default:
-		box := &lazyBox{policy: r.policy(s, true), dir: filepath.ToSlash(s.offset)}
+		box := &lazyBox{policy: r.policy(s, true), before: r.makeStore, dir: filepath.ToSlash(s.offset)}
 		p.runCommands(r.processes, box)
 	}
 	return p, nil
@@ -173,6 +181,7 @@ func (p *place) Close() error {
 // A box that has ended (its init was killed) is replaced at the next one.
 type lazyBox struct {
 	policy sandbox.Policy
+	before func()
 	dir    string // where commands start, below the view
 
 	mu      sync.Mutex
@@ -202,6 +211,7 @@ func (l *lazyBox) open(ctx context.Context) (*sandbox.Box, error) {
 		return nil, fmt.Errorf("open box: the agent has ended: %w", os.ErrClosed)
 	}
 	if l.box == nil {
+		l.before()
 		box, err := sandbox.Open(ctx, l.policy)
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ type audience struct {
 func (r *run) audience(s site) *audience {
 	box, files := r.policy(s, false), s.filePolicy(false)
 	return &audience{
-		shared[*lazyBox]{open: func() (*lazyBox, error) { return &lazyBox{policy: box}, nil }},
+		shared[*lazyBox]{open: func() (*lazyBox, error) { return &lazyBox{policy: box, before: r.makeStore}, nil }},
 		shared[*sandbox.Files]{open: func() (*sandbox.Files, error) { return sandbox.OpenFiles(files) }},
 	}
 }

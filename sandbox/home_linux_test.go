@@ -85,6 +85,23 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// The git directory of a linked worktree is seen as it changes, also where a folder in it is hidden.
+func TestLinkedGitDirIsLive(t *testing.T) {
+	needProgram(t, "git")
+	dir := t.TempDir()
+	out := outside(t, dir)
+	must(t, out, "git init -q -b main main && git -C main commit -q --allow-empty -m first && git -C main worktree add -q ../wt && mkdir main/.git/own && touch main/.git/own/lock")
+	box := open(t, sandbox.Policy{Workspace: filepath.Join(dir, "wt"), Hidden: []string{filepath.Join(dir, "main/.git/own")}})
+	const script = "git log --format=%s && test ! -e $(git rev-parse --git-common-dir)/own/lock"
+	for _, want := range []string{"first\n", "second\nfirst\n", "third\nsecond\nfirst\n"} {
+		if got := must(t, box, script); got != want {
+			t.Errorf("it shows %q, want %q", got, want)
+		}
+		next := map[string]string{"first\n": "second", "second\nfirst\n": "third"}[want]
+		must(t, out, "git -C wt commit -q --allow-empty -m '"+next+"' --allow-empty-message && git -C main pack-refs --all && git -C main config x.y "+mark())
+	}
+}
+
 // A home in a folder of the system's is covered wherever it lies.
 func TestHomeAmongTheSystem(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -39,6 +39,7 @@ type outlook struct {
 	named  []string // where the policy shows something by name: that, and nothing of the host besides
 	covers []string // folders of what is shown that are empty
 	shown  []string
+	live   []string // of these, what is to be seen as it changes
 	told   []string // what is shown by name, or would be if it were not already
 	mounts []boxinit.Mount
 	links  []boxinit.Link
@@ -66,7 +67,8 @@ func outlookOf(p Policy, view string) outlook {
 	for i := range o.mounts {
 		o.mounts[i].Optional = true // nobody asked for any of it by name
 	}
-	for _, path := range gitDirs(p) {
+	o.live = gitDirs(p)
+	for _, path := range o.live {
 		o.show(path, o.aboveNoHome)
 	}
 	for _, path := range p.Readable {

@@ -138,7 +138,7 @@ func (o outlook) veil(spec *boxinit.Spec, names []string) {
 
 // veils reports whether names in a tree of the box are worth a veil.
 func (o outlook) veils(tree string, uid int) bool {
-	if tree == "/sys" || !slices.Contains(o.shown, tree) {
+	if tree == "/sys" || slices.Contains(o.live, tree) || !slices.Contains(o.shown, tree) {
 		return false
 	}
 	return uid == 0 || tree == "/opt" || !slices.Contains(systemPaths, tree)

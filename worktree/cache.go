@@ -76,7 +76,7 @@ func (r *Repo) makeCache() error {
 	if err := r.checkCache(); err != nil {
 		return err
 	}
-	for _, dir := range r.Private() {
+	for _, dir := range r.folders() {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -85,9 +85,14 @@ func (r *Repo) makeCache() error {
 }
 
 // Private lists the folders with what agents of this and of other runs must not see of
-// each other: copies, what was left out of their changes, and the files of snapshots.
-// Absolute; they exist from the first snapshot on. A box hides them, and then shows the copy it is made for.
-func (r *Repo) Private() []string {
+// each other: copies, what was left out of their changes, and the files of snapshots; and
+// the stores, with the locks of this and of other runs: who can open one can hold them all up.
+// Absolute; they exist from the first snapshot on, save a store that [Repo.MakeStore] made
+// before. A box hides them, and then shows the copy it is made for, and the objects it borrows.
+func (r *Repo) Private() []string { return append(r.folders(), r.stores()...) }
+
+// folders are those of the cache.
+func (r *Repo) folders() []string {
 	return []string{filepath.Join(r.cache, "copies"), filepath.Join(r.cache, "left"), filepath.Join(r.cache, "bases")}
 }
 

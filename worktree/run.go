@@ -26,20 +26,9 @@ func (r *Repo) begin(ctx context.Context) error {
 	if err := r.chooseLocked(ctx, r.asked); err != nil {
 		return err
 	}
-	store := r.findStore()
-	if store == "" {
-		var errs []error
-		for _, dir := range r.stores() {
-			err := r.makeStore(dir)
-			if err == nil {
-				store = dir
-				break
-			}
-			errs = append(errs, err)
-		}
-		if store == "" {
-			return fmt.Errorf("make store: %w", errors.Join(errs...))
-		}
+	store, err := r.someStore()
+	if err != nil {
+		return err
 	}
 	if err := r.secureStore(store); err != nil {
 		return err

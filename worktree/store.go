@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,6 +41,31 @@ func (r *Repo) findStore() string {
 		}
 	}
 	return ""
+}
+
+// MakeStore makes the store where there is none, as the first snapshot else does: a box that
+// is opened before that would show it later. It may be called at any time.
+func (r *Repo) MakeStore() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.someStore()
+	return err
+}
+
+// someStore is the store, made if there is none.
+func (r *Repo) someStore() (string, error) {
+	if store := r.findStore(); store != "" {
+		return store, nil
+	}
+	var errs []error
+	for _, dir := range r.stores() {
+		err := r.makeStore(dir)
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", fmt.Errorf("make store: %w", errors.Join(errs...))
 }
 
 // makeStore makes the bare git directory in one step. Written by hand: git init would

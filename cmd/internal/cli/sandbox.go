@@ -157,6 +157,9 @@ func (o sandboxOptions) policy(ctx context.Context) (sandbox.Policy, error) {
 	if p.Readable, err = readable("sandbox", o.show, p.Env); err != nil {
 		return p, err
 	}
+	if repo, err := worktree.Open(ctx, dir, worktree.Options{}); err == nil {
+		p.Hidden = append(p.Hidden, repo.Private()...)
+	}
 	for _, folder := range o.write {
 		if folder == "" {
 			return p, fault("--write is empty", "name the folder that may be changed: --write . is all of it")
