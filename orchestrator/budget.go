@@ -67,7 +67,7 @@ func (b *budget) passedLocked(s spending) error {
 	case b.tokens > 0 && s.tokens > b.tokens:
 		return fmt.Errorf("stopped at %s limit of %d tokens", b.whose, b.tokens)
 	case b.usd > 0 && s.usd > b.usd:
-		return fmt.Errorf("stopped at %s limit of %s", b.whose, dollars(b.usd))
+		return fmt.Errorf("stopped at %s limit of %s", b.whose, model.Dollars(b.usd))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (b *budget) near() (limits []string) {
 		limits = append(limits, fmt.Sprintf("%s %d tokens", yours(b.whose), b.tokens))
 	}
 	if b.usd > 0 && b.spent.usd >= warnedAt*b.usd {
-		limits = append(limits, yours(b.whose)+" "+dollars(b.usd))
+		limits = append(limits, yours(b.whose)+" "+model.Dollars(b.usd))
 	}
 	return limits
 }

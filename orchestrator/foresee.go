@@ -86,24 +86,24 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 		f := b.foresee(o.child.d, b.run.o.Mode)
 		one, _ := b.engineOf(o.child.d.Model).Price.Cost(f.usage()) // a limit in dollars has prices
 		all, usd, measured = all.plus(f), usd+one, measured.plus(b.measure(o.child.d, b.run.o.Mode))
-		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, dollars(one)))
+		lines = append(lines, fmt.Sprintf("%s %s: %v, %s", o.child.name, o.child.d.Label(), f, model.Dollars(one)))
 	}
 	if usd <= limit {
 		return
 	}
 	ok, why := b.ask(ctx, gate.Question{
 		Agent: b.ordinal, Title: b.title, Tool: delegate.Name, Dir: b.place.ws.Path, Detail: strings.Join(lines, "\n"),
-		Purpose: fmt.Sprintf("start %s: their first requests read %v, for %s", children(len(lines)), all, dollars(usd)),
+		Purpose: fmt.Sprintf("start %s: their first requests read %v, for %s", children(len(lines)), all, model.Dollars(usd)),
 	})
 	if ok {
 		return
 	}
 	if b.run.o.Asker == nil {
-		b.run.notice(fmt.Sprintf("not started: %s, whose first requests would read %v, for %s", children(len(lines)), all, dollars(usd)),
+		b.run.notice(fmt.Sprintf("not started: %s, whose first requests would read %v, for %s", children(len(lines)), all, model.Dollars(usd)),
 			"run it on a terminal to be asked, or raise --confirm-usd")
 	}
 	text := fmt.Sprintf("%s refused: the first requests of %s, about %d tokens by their size, cost more than the %s that need no consent: %s. Do the work yourself, or delegate less at once.",
-		delegate.Name, children(len(lines)), measured.cached+measured.fresh, dollars(limit), why)
+		delegate.Name, children(len(lines)), measured.cached+measured.fresh, model.Dollars(limit), why)
 	for i := range b.outcomes {
 		if o := &b.outcomes[i]; o.child != nil {
 			*o = outcome{result: tools.Fail(text), denied: true}

@@ -1,7 +1,5 @@
 package orchestrator
 
-import "fmt"
-
 // Whose a limit is, in words for reports.
 const (
 	own  = "its"
@@ -44,13 +42,4 @@ func (n *node) near() (used []string) {
 		}
 	}
 	return used
-}
-
-// dollars shows an amount to the cent, and a small one to its first digit.
-func dollars(usd float64) string {
-	digits := 2
-	for v := usd * 10; v > 0 && v < 1 && digits < 8; v *= 10 {
-		digits++
-	}
-	return fmt.Sprintf("$%.*f", digits, usd)
 }

@@ -1,5 +1,7 @@
 package model
 
+import "fmt"
+
 // A Price is what a model costs, in US dollars for a million tokens of each counter.
 type Price struct {
 	Input      float64 `yaml:"input"`
@@ -35,4 +37,13 @@ func (p *Price) Most(u Usage) (usd float64, known bool) {
 	}
 	sum := float64(u.Input.N)*input + float64(u.CacheRead.N)*p.CacheRead + float64(u.CacheWrite.N)*p.CacheWrite + float64(u.Output.N)*p.Output
 	return sum / 1e6, true
+}
+
+// Dollars shows an amount to the cent, and a small one to its second digit that says something.
+func Dollars(usd float64) string {
+	digits := 2
+	for v := usd * 10; v > 0 && v < 1 && digits < 8; v *= 10 {
+		digits++
+	}
+	return fmt.Sprintf("$%.*f", digits, usd)
 }

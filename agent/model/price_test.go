@@ -46,3 +46,11 @@ func TestMostIsNeverLessThanTheCost(t *testing.T) {
 		t.Error("known without a price")
 	}
 }
+
+func TestDollars(t *testing.T) {
+	for usd, want := range map[float64]string{0: "$0.00", 12: "$12.00", 0.5: "$0.50", 0.05: "$0.050", 0.00123: "$0.0012", 1e-12: "$0.00000000"} {
+		if got := Dollars(usd); got != want {
+			t.Errorf("Dollars(%v) = %s, want %s", usd, got, want)
+		}
+	}
+}

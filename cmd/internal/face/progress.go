@@ -248,14 +248,9 @@ func tokens(u model.Usage) string {
 	return fmt.Sprintf("%s tokens in (%s), %s out", in, cached, u.Output)
 }
 
-// cost shows dollars with two digits that say something, at least to the cent.
 func cost(usd *float64) string {
 	if usd == nil {
 		return "cost unavailable"
 	}
-	digits := 2
-	for v := *usd * 10; v > 0 && v < 1 && digits < 8; v *= 10 {
-		digits++
-	}
-	return fmt.Sprintf("$%.*f", digits, *usd)
+	return model.Dollars(*usd)
 }
