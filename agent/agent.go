@@ -74,7 +74,8 @@ type Options struct {
 	Near func() []string
 
 	// Work gives the context of the agent's work, from the one given to Run. It may end with
-	// [ErrTimeout] before that one: the closing turn has the time between. nil: the same.
+	// [ErrTimeout] before that one: the closing turn has the time between. The function it
+	// returns is called when the work is over, before a closing turn. nil: the same.
 	Work func(context.Context) (context.Context, context.CancelFunc)
 
 	MaxTurns  int   // replies

@@ -24,7 +24,7 @@ type clock struct {
 	timer   *time.Timer
 	working bool // the work has not ended
 	work    context.CancelCauseFunc
-	end     context.CancelCauseFunc
+	end     context.CancelCauseFunc // nil: that is somebody else's to do
 }
 
 // closingTime is what a closing turn gets at most; it is a tenth of shorter limits.
@@ -44,21 +44,22 @@ func (e *timeUp) Unwrap() error { return agent.ErrTimeout }
 // startClock returns a context that ends with an [agent.ErrTimeout] after d of an agent's own
 // time, or of the run's, which never stands still. Stop must be called.
 func startClock(ctx context.Context, whose string, d time.Duration) (_ context.Context, c *clock, stop func()) {
-	return startPart(ctx, timeUp{whose, d}, d, 0)
-}
-
-// startPart is startClock for the part d of a limit behind which others have so much of it.
-func startPart(ctx context.Context, up timeUp, d, after time.Duration) (_ context.Context, c *clock, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	closing := min(d/10, closingTime)
-	c = &clock{up: up, closing: closing, after: after, left: d - closing, since: time.Now(), working: true, end: cancel}
-	c.mu.Lock() // it may ring before the timer is known
-	c.timer = time.AfterFunc(c.left, c.ring)
-	c.mu.Unlock()
+	c = &clock{up: timeUp{whose, d}, end: cancel}
+	c.start(d)
 	return ctx, c, func() {
 		c.timer.Stop()
 		cancel(nil)
 	}
+}
+
+// start gives the clock d to run.
+func (c *clock) start(d time.Duration) {
+	c.mu.Lock() // it may ring before the timer is known
+	defer c.mu.Unlock()
+	c.closing = min(d/10, closingTime)
+	c.left, c.since, c.working = d-c.closing, time.Now(), true
+	c.timer = time.AfterFunc(c.left, c.ring)
 }
 
 // workTime gives the context of the agent's work, from that of the agent. A nil clock has no
@@ -90,7 +91,9 @@ func (c *clock) ring() {
 	c.left = c.closing
 	if c.waiting == 0 {
 		c.since = time.Now()
-		c.timer.Reset(c.left)
+		if c.end != nil {
+			c.timer.Reset(c.left)
+		}
 	}
 }
 

@@ -124,15 +124,17 @@ func TestClocksThatDoNotStop(t *testing.T) {
 func TestPartsOfTheRunsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, r, stop := startClock(t.Context(), runs, 10*time.Minute)
+		ctx, r, stop := startClock(t.Context(), runs, 10*time.Minute)
 		defer stop()
+		parent := clocks{run: r}
+		work, done := parent.workTime(ctx)
+		defer done()
 		time.Sleep(time.Minute)
 		var ends []context.Context // the latest first
-		parent := clocks{run: r}
 		for range 3 {
-			ctx, child, stop := parent.startChild(t.Context(), time.Hour)
+			ctx, child, stop := parent.startChild(work, time.Hour)
 			defer stop()
-			work, done := child.workTime(ctx)
+			work, done = child.workTime(ctx)
 			defer done()
 			ends, parent = append(ends, ctx, work), child
 		}

@@ -9,9 +9,10 @@ import (
 // limit; the first agent has no time of its own.
 type clocks struct{ own, run *clock }
 
-// startChild starts the clocks of a child that has d for itself. Stop must be called.
+// startChild starts the clocks of a child that has d for itself. Its ctx is that of the work of its
+// parent. Stop must be called.
 func (c clocks) startChild(ctx context.Context, d time.Duration) (_ context.Context, child clocks, stop func()) {
-	ctx, part, stopPart := c.run.startPart(ctx)
+	part, stopPart := c.run.startPart()
 	ctx, all, stopAll := startClock(ctx, own, d)
 	return ctx, clocks{own: all, run: part}, func() {
 		stopAll()
@@ -20,18 +21,21 @@ func (c clocks) startChild(ctx context.Context, d time.Duration) (_ context.Cont
 }
 
 // startPart starts the clock of a child's part of the run's time. It is over when the work of its
-// parent is: so the child has its closing turn, and its parent the report, before anybody is ended.
-func (c *clock) startPart(ctx context.Context) (_ context.Context, part *clock, stop func()) {
+// parent is, with whose context the child ends: so the child has its closing turn, and its parent
+// the report, before anybody is ended.
+func (c *clock) startPart() (part *clock, stop func()) {
 	if c == nil {
-		return ctx, nil, func() {}
+		return nil, func() {}
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	left := c.left - time.Since(c.since)
 	if !c.working {
 		left = 0
 	}
-	c.mu.Unlock()
-	return startPart(ctx, c.up, max(left, 0), c.after+c.closing)
+	part = &clock{up: c.up, after: c.after + c.closing}
+	part.start(max(left, 0))
+	return part, func() { part.timer.Stop() }
 }
 
 // workTime gives the context of the agent's work, from that of the agent.

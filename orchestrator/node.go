@@ -64,10 +64,20 @@ func (n *node) work(ctx context.Context, maxTurns int, form *agent.Form) (agent.
 	n.record(&journal.AgentStarted{Workspace: n.place.ws.Path, Context: len(n.talk.Messages())})
 	return agent.Run(ctx, agent.Options{
 		Ordinal: n.ordinal, Client: n.engine.Client, Tools: n.engine.tools, Batch: n.batch,
-		Budget: n.purse, Near: n.near, Work: n.clocks.workTime,
+		Budget: n.purse, Near: n.near, Work: n.workTime,
 		MaxTurns: maxTurns, MaxTokens: n.engine.MaxTokens, Largest: n.engine.Largest,
 		Check: n.verify(), Form: form, Record: n.record,
 	}, n.talk)
+}
+
+// workTime gives the context of the agent's work. When that is over its children are, too, and
+// what is left to do needs a slot of its own.
+func (n *node) workTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	work, done := n.clocks.workTime(ctx)
+	return work, func() {
+		done()
+		_ = n.run.sched.Regain(ctx) // else ctx has ended, and the closing turn sees that
+	}
 }
 
 func (n *node) record(p journal.Payload) {

@@ -26,6 +26,7 @@ type season struct {
 	root     *grove
 	slots    int
 	budget   int64         // 0: none
+	timeout  time.Duration // of the run; 0: none
 	cancelAt time.Duration // 0: never
 	endAt    time.Duration // 0: never; when a child is ended
 	ends     string        // that child; there may be none
@@ -34,7 +35,7 @@ type season struct {
 // settled reports whether each agent comes to the same end every time: nothing comes over it at a
 // moment that depends on who was quicker, or had a slot before others.
 func (s season) settled() bool {
-	return s.budget == 0 && (s.cancelAt == 0 && s.endAt == 0 || s.slots == manySlots)
+	return s.budget == 0 && s.timeout == 0 && (s.cancelAt == 0 && s.endAt == 0 || s.slots == manySlots)
 }
 
 // manySlots is more than there are agents.
@@ -56,12 +57,17 @@ func seasons(agents int, kinds []string) *rapid.Generator[season] {
 		moment := func(name string) time.Duration {
 			return time.Duration(rapid.IntRange(1, 20).Draw(t, name))*time.Second - time.Second/2
 		}
-		switch rapid.IntRange(0, 4).Draw(t, "comes over it") {
-		case 0:
-			s.budget = rapid.Int64Range(1, 20_000).Draw(t, "budget")
-		case 1:
+		switch over := rapid.IntRange(0, 6).Draw(t, "comes over it"); over {
+		case 0, 1, 2:
+			if over > 0 {
+				s.timeout = time.Duration(rapid.IntRange(1, 40).Draw(t, "timeout")) * time.Second
+			}
+			if over < 2 {
+				s.budget = rapid.Int64Range(1, 20_000).Draw(t, "budget")
+			}
+		case 3:
 			s.cancelAt = moment("cancelled after")
-		case 2:
+		case 4:
 			s.endAt, s.ends = moment("ended after"), rapid.SampledFrom([]string{"0.1", "0.2", "0.1.1"}).Draw(t, "ended")
 		}
 		return s
@@ -210,17 +216,20 @@ func liveThrough(t *testing.T, c faulter, s season, prepare func(*rig)) (trace s
 			ctx, cancel = context.WithTimeout(ctx, s.cancelAt)
 			defer cancel()
 		}
-		f, control := plant(s.root), &orchestrator.Control{}
+		f, began, control := plant(s.root), time.Now(), &orchestrator.Control{}
 		defer s.endLater(control, 1)()
 		r.out, err = orchestrator.Run(ctx, orchestrator.Options{
 			Control: control,
 			Dir:     r.dir, Client: f, Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1",
-			Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, ChildTime: time.Minute,
+			Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, Timeout: s.timeout, ChildTime: time.Minute,
 			Now:   func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
 			Watch: func(e journal.Event) { r.events = append(r.events, e) },
 		}, "go")
 		if err != nil {
 			c.Errorf("Run = %v", err)
+		}
+		if took := time.Since(began); s.timeout > 0 && took > s.timeout {
+			c.Errorf("the run took %v of %v", took, s.timeout)
 		}
 		checkSeason(c, r, f, s)
 		settled, _, _ := of[journal.Settled](r)
@@ -277,7 +286,7 @@ func mostAlive(r *rig) (most int) {
 
 // checkSeason looks at what a run left.
 func checkSeason(c faulter, r *rig, f *forest, s season) {
-	if s.budget == 0 && r.out.Stop != agent.Completed && (s.cancelAt == 0 || r.out.Stop != agent.Cancelled) {
+	if s.budget == 0 && s.timeout == 0 && r.out.Stop != agent.Completed && (s.cancelAt == 0 || r.out.Stop != agent.Cancelled) {
 		c.Errorf("the run ended as %s (%s)", r.out.Stop, r.out.Cause)
 	}
 	if f.busy != 0 || f.peak > s.slots {

@@ -57,6 +57,17 @@ func (q *queue) seize() {
 	q.free--
 }
 
+// rejoin gives a place back and lines up before all others.
+func (q *queue) rejoin() ticket {
+	t := make(ticket)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free++
+	q.lined = slices.Insert(q.lined, 0, t)
+	q.grantLocked()
+	return t
+}
+
 // leave gives a place back.
 func (q *queue) leave() {
 	q.mu.Lock()

@@ -60,7 +60,8 @@ func (s *Scheduler) Hold(ctx context.Context, fn func(ctx context.Context) error
 // A slot that ctx carries is given back while jobs of a stage use slots of their own. The
 // last of them to end hands its slot over, so the caller goes on before any queued job. If
 // they were all cancelled before they had one, the caller does not wait either: there is
-// one worker too many then, until a slot is given back that nobody is handed.
+// one worker too many then, until a slot is given back that nobody is handed. Who has more to
+// do than to end calls [Scheduler.Regain] first.
 func (s *Scheduler) Do(ctx context.Context, jobs []Job) []error {
 	errs := make([]error, len(jobs))
 	for from := 0; from < len(jobs); {
@@ -72,6 +73,16 @@ func (s *Scheduler) Do(ctx context.Context, jobs []Job) []error {
 		from = to
 	}
 	return errs
+}
+
+// Regain is for a worker that has work to do though the ctx of its last batch has ended: where
+// Do went on without a slot to hand over, it waits for one, before any queued job. It returns
+// ctx's error if that ends first. No batch of the worker's may be under way.
+func (s *Scheduler) Regain(ctx context.Context) error {
+	if sl, ok := ctx.Value(slotKey{s}).(*slot); ok {
+		return sl.regain(ctx)
+	}
+	return nil
 }
 
 // stage runs jobs together, then settles them.
@@ -104,8 +115,8 @@ func (s *Scheduler) stage(ctx context.Context, jobs []Job, errs []error) {
 	}
 }
 
-// work runs a job with a slot of its own. It reports whether it got a place among the
-// slots, which is then the caller's to pass on.
+// work runs a job with a slot of its own. It reports whether it leaves a place among the slots,
+// which is then the caller's to pass on.
 func (s *Scheduler) work(ctx context.Context, t ticket, run func(context.Context) error) (place bool, err error) {
 	if err := s.slots.wait(ctx, t); err != nil {
 		return false, err
@@ -113,7 +124,9 @@ func (s *Scheduler) work(ctx context.Context, t ticket, run func(context.Context
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	return true, try(s.withSlot(ctx), run)
+	sl := &slot{places: s.slots}
+	err = try(context.WithValue(ctx, slotKey{s}, sl), run)
+	return !sl.giveBack(), err
 }
 
 // read runs a job that needs no slot. It keeps the ctx of its batch: should it ask for

@@ -289,6 +289,88 @@ func TestDoComesBackWhenItsQueuedWorkersAreCancelled(t *testing.T) {
 	})
 }
 
+// A caller that came back so and has work to do waits for a slot like everybody, but before those
+// who are queued. Where its time ends first it is as if it had not asked.
+func TestRegain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		patience time.Duration
+		want     string
+	}{
+		"there is one in time": {time.Hour, "10s other-, 2s other+, 4s back, 5s other-, 5s regained, <nil>, 7s end, 7s other+"},
+		"there is none":        {500 * time.Millisecond, "2s other+, 4.5s regained, context deadline exceeded, 4s back, 5s other-, 6.5s end, 6.5s other+, 9.5s other-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDiary()
+				s := scheduler.New(scheduler.Options{Slots: 1})
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					_ = s.Hold(t.Context(), func(ctx context.Context) error {
+						if err := s.Regain(ctx); err != nil { // it has a slot
+							t.Errorf("Regain = %v", err)
+						}
+						time.Sleep(2 * time.Second) // others queue up
+						batch, cancel := context.WithTimeout(ctx, 2*time.Second)
+						defer cancel()
+						s.Do(batch, []scheduler.Job{d.job(scheduler.Read, true, "child", time.Second)})
+						d.note("back")
+						wait, cancel := context.WithTimeout(ctx, tt.patience)
+						defer cancel()
+						d.note(fmt.Sprint("regained, ", s.Regain(wait)))
+						time.Sleep(2 * time.Second)
+						d.note("end")
+						return nil
+					})
+				})
+				for range 2 {
+					wg.Go(func() {
+						time.Sleep(time.Second)
+						_ = s.Hold(t.Context(), d.job(scheduler.Read, false, "other", 3*time.Second).Run)
+					})
+				}
+				wg.Wait()
+				if got := d.String(); got != tt.want {
+					t.Errorf("Regain:\n got %s\nwant %s", got, tt.want)
+				}
+			})
+		})
+	}
+	if err := scheduler.New(scheduler.Options{}).Regain(t.Context()); err != nil {
+		t.Errorf("Regain without a slot = %v", err)
+	}
+}
+
+// A place too many is handed to nobody: whoever waited for the worker that had it came back without
+// one, too.
+func TestRegainAfterAWorkerWithoutASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		s := scheduler.New(scheduler.Options{Slots: 1})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = s.Hold(t.Context(), func(ctx context.Context) error {
+				s.Do(ctx, []scheduler.Job{{Slot: true, Run: func(ctx context.Context) error {
+					time.Sleep(time.Second) // somebody queues up
+					batch, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					s.Do(batch, []scheduler.Job{d.job(scheduler.Read, true, "child", time.Second)})
+					return nil
+				}}})
+				d.note("back")
+				err := s.Regain(ctx)
+				d.note(fmt.Sprint("regained, ", err))
+				return nil
+			})
+		})
+		synctest.Wait()
+		_ = s.Hold(t.Context(), d.job(scheduler.Read, false, "other", 3*time.Second).Run)
+		wg.Wait()
+		if got, want := d.String(), "1s other+, 2s back, 4s other-, 4s regained, <nil>"; got != want {
+			t.Errorf("Regain:\n got %s\nwant %s", got, want)
+		}
+	})
+}
+
 // Depth 2 with 8 workers of 8 workers each on two slots: nobody waits for ever, and never
 // do more than two work.
 func TestDoNested(t *testing.T) {

@@ -12,17 +12,13 @@ import (
 type slot struct {
 	places *queue
 
-	mu   sync.Mutex // guards the fields below
-	lent int        // stages under way that use slots; the place is held when there are none
+	mu     sync.Mutex // guards the fields below
+	lent   int        // stages under way that use slots; the place is held when there are none
+	seized bool       // when it was taken back nobody had handed it over
 }
 
 // A slotKey finds the slot of one scheduler in a ctx; slots of others are not its own.
 type slotKey struct{ s *Scheduler }
-
-// withSlot returns a ctx that carries a new slot, for a place that the caller got.
-func (s *Scheduler) withSlot(ctx context.Context) context.Context {
-	return context.WithValue(ctx, slotKey{s}, &slot{places: s.slots})
-}
 
 // lend gives the place back for the time of a stage; takeBack ends that time. A worker's
 // Run may well have several batches under way at once.
@@ -31,7 +27,28 @@ func (sl *slot) lend() {
 	defer sl.mu.Unlock()
 	if sl.lent++; sl.lent == 1 {
 		sl.places.leave()
+		sl.seized = false
 	}
+}
+
+// regain gives a place that was seized back and waits, before all others, for one that is free.
+// Without success it is as before.
+func (sl *slot) regain(ctx context.Context) error {
+	sl.mu.Lock()
+	seized := sl.seized
+	sl.seized = false
+	sl.mu.Unlock()
+	if !seized {
+		return nil
+	}
+	err := sl.places.wait(ctx, sl.places.rejoin())
+	if err != nil {
+		sl.places.seize()
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		sl.seized = true
+	}
+	return err
 }
 
 // takeBack makes the place held again. With handed set it is one that the caller holds and
@@ -45,9 +62,21 @@ func (sl *slot) takeBack(handed bool) {
 	switch held := sl.lent == 0; {
 	case held && !handed:
 		sl.places.seize()
+		sl.seized = true
 	case !held && handed:
 		sl.places.leave()
 	}
+}
+
+// giveBack leaves a place that was seized, and reports whether it was: it may be one too many,
+// which nobody is handed.
+func (sl *slot) giveBack() bool {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.seized {
+		sl.places.leave()
+	}
+	return sl.seized
 }
 
 // A loan is the time of one stage in which its caller's slot is lent to its workers.
