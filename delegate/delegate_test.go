@@ -192,7 +192,7 @@ func TestReport(t *testing.T) {
 		Index: 2, Of: 3, Label: "rename in storage", Child: "0.2", Stop: "completed", Turns: 7, Calls: 9,
 		Change: Merged, Files: []string{"storage/disk.go", "storage/mem.go"}, Added: 41, Removed: 37,
 		Commands: []tools.Command{{Line: "go test ./storage"}, {Line: "sleep 900", Exit: 137, Killed: "timeout"}}, Denied: []string{"write_file: you may read only"},
-		Answer: "Renamed.\n", Detail: "/home/me/secret", Show: "git show x",
+		Answer: "Renamed.\n", Detail: "/home/me/secret", Show: "skein worktrees show 0.2",
 	}
 	conflict := merged
 	conflict.Change, conflict.Conflicts, conflict.Why = Conflict, []string{"storage/disk.go (content)"}, "it conflicts with what was merged before it"

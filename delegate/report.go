@@ -41,6 +41,7 @@ type Report struct {
 	Tries          []string // to resolve them that failed, with why
 	Hunks          string   // where it conflicts
 	Left           []string // changed files that were not taken, with the reason
+	Show           string   // the command that shows a change that was kept, "" where no ref keeps it
 	Why            string   // it was not merged, in words like those of Cause
 	Shared         []Shared // files that other writers of the batch changed, too
 	Idle           bool     // it was to change files in place and did nothing that could have
@@ -53,7 +54,6 @@ type Report struct {
 
 	// What only people are shown: it depends on this machine and this time.
 	Detail  string // the errors behind Cause and Why
-	Show    string // a command that shows what was kept
 	Elapsed time.Duration
 	Usage   model.Usage
 	By      string // the model that worked, "" for the run's own
@@ -137,7 +137,7 @@ func (r Report) change(b *strings.Builder) {
 	case r.Show == "":
 		b.WriteString("nothing of this change is in the tree; its copy alone holds it, which the user is told of. Do the work again from the tree as it is now, or leave it to the user\n")
 	default:
-		fmt.Fprintf(b, "nothing of this change is in the tree; it is kept as %s. Do the work again from the tree as it is now, or leave it to the user\n", r.Child)
+		fmt.Fprintf(b, "nothing of this change is in the tree; it is kept: %s. Do the work again from the tree as it is now, or leave it to the user\n", r.Show)
 	}
 	each(b, "left out", r.Left)
 	for i, s := range r.Shared {

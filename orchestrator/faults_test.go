@@ -327,7 +327,7 @@ func TestReportSaysWhereAChangeIs(t *testing.T) {
 					}
 				})
 				s := r.settled()
-				if len(s) != 1 || s[0].Change != want.change || s[0].Ref != "" || !strings.Contains(s[0].Report, want.says) || strings.Contains(s[0].Report, "kept as") {
+				if len(s) != 1 || s[0].Change != want.change || s[0].Ref != "" || !strings.Contains(s[0].Report, want.says) || strings.Contains(s[0].Report, "it is kept: ") {
 					t.Errorf("settled %+v, want %s: %s", s, want.change, want.says)
 				}
 				if strings.Contains(s[0].People, "/bin/git") || !strings.Contains(s[0].People+s[0].Report, "removed") && !strings.Contains(s[0].People, "is gone") {

@@ -216,7 +216,7 @@ func TestResolvedMergeIsAskedWithItsResult(t *testing.T) {
 	}
 	if s := r.settled()[1]; s.Change != delegate.Kept || s.Ref == "" || !strings.HasPrefix(r.read("a.txt"), "ONE\n1\n") {
 		t.Errorf("settled %+v, a.txt = %q, want it kept", s, r.read("a.txt"))
-	} else if s.Resolved != "" || !strings.Contains(s.Report, "\nconflict: a.txt (content)\nnot merged: the user said no\n") {
+	} else if s.Resolved != "" || !strings.Contains(s.Report, "\nconflict: a.txt (content)\nnot merged: the user said no\nnothing of this change is in the tree; it is kept: skein worktrees show 0.2. ") {
 		t.Errorf("report of what nobody merged, and of what is kept as it was made:\n%s", s.Report)
 	}
 }
