@@ -92,6 +92,27 @@ func TestMergesByAttributes(t *testing.T) {
 	}
 }
 
+// What writers say about how files are merged takes neither all memory nor all of the disk.
+func TestTooManyAttributes(t *testing.T) {
+	anyWay(t)
+	l := newLab(t)
+	l.write(l.root, "f", "base\n")
+	l.commit()
+	r := l.open(worktree.Options{})
+	s := l.snapshot(r.Tree())
+	onto := l.merge(r, s.Commit, l.change(r, s, "0.1", func(dir string) {
+		l.write(dir, "f", "one\n")
+		for i := range 20 { // each as large as one may be
+			l.write(dir, fmt.Sprint(i, "/.gitattributes"), strings.Repeat("# 34567\n", 1<<20/8))
+		}
+	}))
+	_, err := r.Merge(t.Context(), onto, l.change(r, s, "0.2", func(dir string) { l.write(dir, "f", "two\n") }))
+	if err == nil || !strings.Contains(err.Error(), "attribute files") {
+		t.Errorf("Merge = %v, want an error about attribute files", err)
+	}
+	l.close(r)
+}
+
 // Trees that other programs wrote, with modes that git does not write today, merge as they do by git.
 func TestMergeOfOldModes(t *testing.T) {
 	l := newLab(t)

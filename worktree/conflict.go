@@ -162,7 +162,7 @@ func (r *Repo) conflicts(ctx context.Context, m merging, by labels) (list []Conf
 // plain is the path of a file that git moved aside, path~label, as it was. One of such a name
 // that somebody changed is what it is called.
 func (m merging) plain(path string, by labels) string {
-	if _, real := m.changes[path]; real {
+	if _, changed := m.changes[path]; changed {
 		return path
 	}
 	for _, label := range []string{by.ours, by.theirs} {

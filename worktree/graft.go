@@ -74,35 +74,49 @@ func (r *Repo) readFolders(ctx context.Context, commit string, names []string) (
 
 // readObjects reads what a commit has at some paths, if it is of a kind.
 func (r *Repo) readObjects(ctx context.Context, commit, kind string, names []string) (map[string][]byte, error) {
+	found := make(map[string][]byte, len(names))
+	err := r.askObjects(ctx, "--batch", commit, names, func(name, is string, size int, rest []byte) ([]byte, error) {
+		if size >= len(rest) {
+			return nil, fmt.Errorf("git cat-file: %q ends early", name)
+		}
+		if is == kind {
+			found[name] = rest[:size]
+		}
+		return rest[size+1:], nil
+	})
+	return found, err
+}
+
+// askObjects asks git about what a commit has at some paths. Each is told its kind and size, with
+// the rest of the answer; it gives what follows of that.
+func (r *Repo) askObjects(ctx context.Context, how, commit string, names []string, each func(name, kind string, size int, rest []byte) ([]byte, error)) error {
 	if len(names) == 0 {
-		return nil, nil
+		return nil
 	}
 	ask := make([]string, len(names))
 	for i, name := range names {
 		ask[i] = commit + ":" + name
 	}
-	out, err := r.git.run(ctx, r.ours(), list(ask), "cat-file", "--batch", "--buffer", "-z")
+	out, err := r.git.run(ctx, r.ours(), list(ask), "cat-file", how, "--buffer", "-z")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found := make(map[string][]byte, len(names))
 	for i, name := range names {
 		if rest, ok := bytes.CutPrefix(out, []byte(ask[i]+" missing\n")); ok && name != "" {
 			out = rest
 			continue
 		}
 		head, rest, _ := bytes.Cut(out, []byte("\n"))
-		var id, is string
+		var id, kind string
 		var size int
-		if _, err := fmt.Sscanf(string(head), "%s %s %d", &id, &is, &size); err != nil || size < 0 || size >= len(rest) {
-			return nil, fmt.Errorf("git cat-file: %q: %q", name, head)
+		if _, err := fmt.Sscanf(string(head), "%s %s %d", &id, &kind, &size); err != nil || size < 0 {
+			return fmt.Errorf("git cat-file: %q: %q", name, head)
 		}
-		if is == kind {
-			found[name] = rest[:size]
+		if out, err = each(name, kind, size, rest); err != nil {
+			return err
 		}
-		out = rest[size+1:]
 	}
-	return found, nil
+	return nil
 }
 
 var errTree = errors.New("not a tree as git writes it")

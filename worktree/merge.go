@@ -140,6 +140,9 @@ func (r *Repo) mergeDesk(ctx context.Context, ours, theirs string, by labels) (p
 	return at, nil
 }
 
+// mostAttributes bounds the attribute files of one merge, in bytes. A writer may have made them.
+const mostAttributes = 16 << 20
+
 // layAttributes writes to a folder the attribute files of one side of a merge that decide about
 // what git may have to merge: files in which the sides differ. It reports whether there are any.
 func (r *Repo) layAttributes(ctx context.Context, work, ours, theirs string) (found bool, err error) {
@@ -151,7 +154,22 @@ func (r *Repo) layAttributes(ctx context.Context, work, ours, theirs string) (fo
 	for i, dir := range names {
 		names[i] = path.Join(dir, ".gitattributes")
 	}
-	files, err := r.readObjects(ctx, ours, "blob", names)
+	var there []string
+	total := 0
+	err = r.askObjects(ctx, "--batch-check", ours, names, func(name, kind string, size int, rest []byte) ([]byte, error) {
+		if kind == "blob" {
+			there = append(there, name)
+			total += size
+		}
+		return rest, nil
+	})
+	if err == nil && total > mostAttributes {
+		err = fmt.Errorf("attribute files of %d bytes, more than %d", total, mostAttributes)
+	}
+	if err != nil {
+		return false, err
+	}
+	files, err := r.readObjects(ctx, ours, "blob", there)
 	if err != nil {
 		return false, err
 	}
