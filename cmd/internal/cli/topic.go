@@ -50,7 +50,7 @@ func newSubagents(run *cobra.Command) *cobra.Command {
 		Long: `A model hands parts of its work to subagents, several in one reply if they are independent. Readers search
 the folder at the same time; each writer works in a copy of its own, and the changes are merged in the order
 asked. What does not merge another subagent resolves, who has to leave no markers and to touch nothing else;
-after two tries it is kept: skein worktrees list. Ctrl-C ends the subagents and keeps what they did; the
+after two tries it is kept: skein worktrees list. Ctrl-C ends all subagents and keeps what they did; the
 agent goes on with their reports. Twice ends the run, three times within 2 s leaves at once.
 
 A role is a file of the project, .agents/agents/NAME.md: what a kind of subagent is for, and what it may not
