@@ -7,7 +7,7 @@ type Limits struct {
 	// Memory is what the processes of the box have of it together, bytes; by default half of
 	// the machine's, see Share. The command that has most is the one that is ended. It counts
 	// what they have mapped, nameless files that they hold open, and System V segments; the
-	// box's own places in memory, /tmp, HOME and /dev/shm, and those of each guest, are bounded by
+	// box's own places in memory, /tmp, HOME and /dev/shm, and the same of each guest, are bounded by
 	// a quarter of it each, at most 1 GiB, build caches by half of it, and so are the places of all
 	// guests together: the guest that has most there is ended, see [Guest]. What lies in the buffers
 	// of sockets and pipes, or is hidden on purpose where no process shows it, is not counted.

@@ -193,7 +193,12 @@ func (r room) own() (list []boxinit.Mount) {
 	for _, place := range []string{"/tmp", "/dev/shm"} {
 		list = append(list, boxinit.Mount{Kind: boxinit.Tmpfs, Target: place, Writable: true, Mode: 0o1777, Size: r.scratch})
 	}
-	return list
+	return append(list, r.home())
+}
+
+// home is one of the box, or of a guest. No cache lies in it: nothing there has to be warm.
+func (r room) home() boxinit.Mount {
+	return boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch}
 }
 
 // system is what every box has of its own.
@@ -204,7 +209,7 @@ func system(r room) []boxinit.Mount {
 		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777, Size: r.scratch},
 		{Kind: boxinit.Proc, Target: "/proc"},
 		{Kind: boxinit.Tmpfs, Target: "/run"}, // sockets of every kind of daemon
-		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch},
+		r.home(),
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		path := "/dev/" + name
