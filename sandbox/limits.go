@@ -1,5 +1,7 @@
 package sandbox
 
+import "fmt"
+
 // Limits bound what the commands of a box use: 0 stands for the default, a negative number
 // for no limit. A command that goes over one is ended, see [Output.Killed]; the box and its
 // other commands go on.
@@ -39,6 +41,35 @@ const (
 	defaultFileSize  = 4 << 30
 	defaultOutput    = 256 << 20
 )
+
+// Least of what a command can begin with: a shell that starts a program, and what the box itself
+// writes for it.
+const (
+	leastMemory    = 16 << 20
+	leastProcesses = 16
+	leastFileSize  = 1 << 20
+)
+
+// Check returns an error with a hint where a limit is less than any command needs: it would be
+// ended, or the box could not be built, with no word of why. [Open] asks this.
+func (l Limits) Check() error {
+	for _, of := range []struct {
+		what       string
+		set, least int64
+	}{
+		{"memory", l.Memory, leastMemory},
+		{"processes", int64(l.Processes), leastProcesses},
+		{"the size of a file", l.FileSize, leastFileSize},
+	} {
+		if of.set > 0 && of.set < of.least {
+			return &policyError{
+				fmt.Errorf("a limit of %d on %s is less than a command needs", of.set, of.what),
+				fmt.Sprintf("give it %d at least", of.least),
+			}
+		}
+	}
+	return nil
+}
 
 // settled replaces defaults, and says 0 for no limit. Memory is the machine's, bytes.
 func (l Limits) settled(memory int64) Limits {

@@ -51,8 +51,9 @@ func draft(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	most := p.Limits.settled(machineMemory())
-	room := roomIn(most.Memory)
+	machine := machineMemory()
+	most := p.Limits.settled(machine)
+	room := roomIn(most.Memory, machine)
 	spec := boxinit.Spec{View: view, Mounts: system(room), Links: links(), Memory: room.layers, Own: room.own()}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
@@ -180,9 +181,10 @@ type room struct {
 	layers  string // build caches and throw-away layers together, which grow with what is built
 }
 
-// roomIn is the room of a box whose commands may have so much memory, bytes; 0 = no limit.
-func roomIn(memory int64) room {
-	if memory == 0 {
+// roomIn is the room of a box whose commands may have so much memory, bytes; 0 = no limit. One
+// that the machine (0 = unknown) has not is none.
+func roomIn(memory, machine int64) room {
+	if memory == 0 || machine > 0 && memory > machine {
 		return room{scratch: "1g", layers: "25%"}
 	}
 	return room{scratch: fmt.Sprint(min(1<<30, memory/4)), layers: fmt.Sprint(memory / 2)}
