@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // findCache decides where copies live; it makes nothing yet.
@@ -26,10 +28,11 @@ func (r *Repo) findCache(name string) error {
 	if err == nil {
 		r.cache, err = resolve(filepath.Join(user, "skein"))
 	}
-	if err == nil && !within(r.tree.Root, r.cache) {
+	if err == nil && !within(r.tree.Root, r.cache) && canMake(r.cache) {
 		return nil
 	}
-	// No home, or one that is all in this repository.
+	// No home, one that is all in this repository, or one where nothing can be made, as those of
+	// users that no person is: / or /nonexistent.
 	r.shared = true
 	r.cache, err = resolve(os.TempDir())
 	r.cache = filepath.Join(r.cache, fmt.Sprint("skein-", os.Getuid())) // and that is no link
@@ -43,6 +46,20 @@ func (r *Repo) findCache(name string) error {
 		return fmt.Errorf("%w: no folder for copies: %w", ErrUnavailable, err)
 	}
 	return nil
+}
+
+// canMake reports whether a folder can be made, or is there and can be written to.
+func canMake(dir string) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err == nil {
+			return info.IsDir() && unix.Access(dir, unix.W_OK|unix.X_OK) == nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // checkCache refuses a cache that somebody else made, or could write to. One that is

@@ -10,8 +10,8 @@ import (
 	"skein/worktree"
 )
 
-func TestHomeIsARepository(t *testing.T) {
-	for _, home := range []string{"the repository", "missing"} {
+func TestHomeThatHoldsNoCache(t *testing.T) {
+	for _, home := range []string{"the repository", "missing", "a file", "another's"} {
 		t.Run(home, func(t *testing.T) {
 			l := newLab(t)
 			l.write(l.root, "proj/a", "a\n")
@@ -20,8 +20,18 @@ func TestHomeIsARepository(t *testing.T) {
 			t.Setenv("TMPDIR", temp)
 			t.Setenv("XDG_CACHE_HOME", "")
 			t.Setenv("HOME", "")
-			if home == "the repository" {
+			switch home {
+			case "the repository":
 				t.Setenv("HOME", l.root)
+			case "a file":
+				file := t.TempDir() + "/home"
+				l.check(os.WriteFile(file, nil, 0o600))
+				t.Setenv("HOME", file)
+			case "another's":
+				if os.Getuid() == 0 {
+					t.Skip("root can make a folder anywhere")
+				}
+				t.Setenv("HOME", "/nonexistent")
 			}
 			r, err := worktree.Open(t.Context(), l.root+"/proj", worktree.Options{Layers: layers()})
 			l.check(err)
@@ -33,7 +43,7 @@ func TestHomeIsARepository(t *testing.T) {
 			if info, err := os.Lstat(cache); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("%s: %v, %v, want a folder for us only", cache, info, err)
 			}
-			for _, dir := range r.Private() {
+			for _, dir := range r.Private()[:3] { // behind them are the stores
 				if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !strings.HasPrefix(dir, cache+"/") {
 					t.Errorf("Private has %s: %v, want a folder in %s", dir, err, cache)
 				}

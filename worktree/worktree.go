@@ -33,7 +33,7 @@ import (
 type Options struct {
 	// Cache is the folder below which copies live, never inside the repository;
 	// "" is the folder skein in [os.UserCacheDir] or, where there is none outside the
-	// repository, one of the user's own in [os.TempDir].
+	// repository that can be made, one of the user's own in [os.TempDir].
 	Cache string
 
 	// Session and Run name the refs, refs/skein/<session>/<run>/…; letters, digits,

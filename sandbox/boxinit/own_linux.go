@@ -14,8 +14,6 @@ type own struct {
 	places []Mount
 	shown  []shown
 	links  []Link
-	files  []File
-	user   owner
 }
 
 // A shown is a mount of the box by a handle: no command can put anything else there.
@@ -26,7 +24,7 @@ type shown struct {
 
 // ownOf finds it out, once the box is built.
 func ownOf(spec Spec) own {
-	o := own{places: spec.Own, user: ownerOf(spec)}
+	o := own{places: spec.Own}
 	within := func(path string) bool {
 		for _, p := range o.places {
 			if strings.HasPrefix(path, p.Target+"/") {
@@ -48,11 +46,6 @@ func ownOf(spec Spec) own {
 	for _, l := range spec.Links {
 		if within(l.Path) {
 			o.links = append(o.links, l)
-		}
-	}
-	for _, f := range spec.Files {
-		if within(f.Path) {
-			o.files = append(o.files, f)
 		}
 	}
 	return o
@@ -88,9 +81,6 @@ func (o own) enter() (places []int, err error) {
 			return places, fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
 		}
 		places = append(places, fd)
-		if err := o.user.take(m); err != nil {
-			return places, err
-		}
 	}
 	for i, h := range o.shown {
 		if err := errors.Join(mountPoint(trees[i], h.target), moveTo(trees[i], h.target)); err != nil {
@@ -102,7 +92,7 @@ func (o own) enter() (places []int, err error) {
 			return places, err
 		}
 	}
-	return places, o.user.write(o.files)
+	return places, nil
 }
 
 func closeAll(fds []int) {
