@@ -33,7 +33,7 @@ hands parts of it to subagents that work at the same time without getting in eac
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	run := newRun()
-	root.AddCommand(run, newDemo(), newDiff(), newDoctor(), newModel(), newSandbox(), newSubagents(run), newVersion(), newWorktrees())
+	root.AddCommand(run, newDemo(), newDiff(), newDoctor(), newModel(), newSandbox(), newScripts(), newSubagents(run), newVersion(), newWorktrees())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err.Error(), "see "+c.CommandPath()+" --help")

@@ -30,9 +30,11 @@ func writeHelp(out io.Writer, c *cobra.Command) {
 				fmt.Fprintf(&b, "  %-9s %s\n", sub.Name(), sub.Short)
 			}
 		}
+		title := "\nTopics, with skein help TOPIC:\n"
 		for _, sub := range c.Commands() {
 			if sub.IsAdditionalHelpTopicCommand() {
-				fmt.Fprintf(&b, "\nTopics, with skein help TOPIC:\n  %-9s %s\n", sub.Name(), sub.Short)
+				fmt.Fprintf(&b, "%s  %-9s %s\n", title, sub.Name(), sub.Short)
+				title = ""
 			}
 		}
 	} else {

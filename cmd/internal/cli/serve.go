@@ -45,7 +45,7 @@ func newServe() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.script, "script", "", "`FILE` of rules that say what the model answers")
+	f.StringVar(&o.script, "script", "", "`FILE` of rules that say what the model answers: skein help scripts")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback `ADDRESS` to serve on; port 0 takes a free one")
 	return c
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // ScriptHint says what a script is.
-const ScriptHint = `a script is a YAML file of rules, such as the one line "- say: done"`
+const ScriptHint = `a script is a YAML file of rules, such as the one line "- say: done": skein help scripts`
 
 // Options say how a model is asked.
 type Options struct {
