@@ -71,6 +71,25 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
+// BenchmarkGuest runs the first command of a guest, and closes it, beside a command of its box's own.
+func BenchmarkGuest(b *testing.B) {
+	box := open(b, sandbox.Policy{Workspace: b.TempDir(), Init: tinyInit(b)})
+	c := sandbox.Command{Argv: []string{"bash", "-c", "true"}}
+	var own, first, closed []time.Duration
+	for b.Loop() {
+		own = append(own, timed(b, func(ctx context.Context) error { _, err := box.Run(ctx, c); return err }))
+		g, err := box.Guest("g")
+		if err != nil {
+			b.Fatal(err)
+		}
+		first = append(first, timed(b, func(ctx context.Context) error { _, err := g.Run(ctx, c); return err }))
+		closed = append(closed, timed(b, func(context.Context) error { return g.Close() }))
+	}
+	b.ReportMetric(float64(median(own).Microseconds()), "µs-box")
+	b.ReportMetric(float64(median(first).Microseconds()), "µs-first")
+	b.ReportMetric(float64(median(closed).Microseconds()), "µs-close")
+}
+
 // BenchmarkMemory opens boxes and tells how much memory each takes, PSS, once it has run a
 // command, with the tiny init and with this program as init. As many as these share what of
 // the program is read only: a lone one has all of it.

@@ -10,10 +10,10 @@ import (
 )
 
 // A Guest is one of several users of a box, such as the readers of one state of a workspace.
-// It has a /tmp and a /dev/shm of its own, and its processes end with it. All else is shared
-// with the other guests, who run as the same user: they see each other's processes, which where
-// Landlock is they can neither end nor look into, see [Held], and what lies in HOME and in the
-// build caches: what one writes there, such as a .gitconfig, the programs of another obey. Where
+// It has a /tmp, a /dev/shm and a HOME of its own, and its processes end with it. All else is
+// shared with the other guests, who run as the same user: they see each other's processes, which
+// where Landlock is they can neither end nor look into, see [Held], and what lies in the build
+// caches: what one writes there, such as a config.toml of cargo's, the programs of another obey. Where
 // all guests together keep more in their places than [Limits] have for that, the one that has most
 // loses what lies there, whether it runs something or not, and its commands are ended for
 // "memory"; its next one finds the places empty. Its methods may be called at the same time.

@@ -168,6 +168,41 @@ func TestGuestSeesWhatIsShownInTmp(t *testing.T) {
 	}
 }
 
+// What a guest leaves in its HOME is obeyed by nobody else: by a .gitconfig or a .bashrc it would
+// run programs in the commands of others. Caches are as warm as before.
+func TestGuestsHaveHomesOfTheirOwn(t *testing.T) {
+	needProgram(t, "git")
+	home, env := bareHome(t)
+	write(t, filepath.Join(home, ".cargo/warm"), "warm\n")
+	for _, uid := range []int{os.Geteuid(), nobody} { // the second as root only
+		if uid != os.Geteuid() && os.Geteuid() != 0 {
+			continue
+		}
+		dir := t.TempDir()
+		must(t, outside(t, dir), "git init -q . && chmod 755 . ..")
+		if os.Geteuid() == 0 {
+			must(t, outside(t, dir), fmt.Sprintf("chown -R %d:%[1]d .", uid))
+		}
+		box := open(t, sandbox.Policy{Workspace: dir, Env: env, Git: [2]string{"Ada", "ada@example.org"}})
+		a, b := guest(t, box, "a"), guest(t, box, "b")
+		const plant = `printf '#!/bin/sh\necho ran >&2\n' > ~/x && chmod 755 ~/x && git config --global core.fsmonitor ~/x && git config --global user.name Eve &&
+			mkdir -p ~/.config/git && echo x > ~/.config/git/attributes && cp .git/HEAD ~/.bashrc; `
+		const look = "git status 2>&1 | grep -x ran; git config user.name; cat $CARGO_HOME/warm; ls -A ~ && touch ~/mine && rm ~/mine"
+		if got := must(t, a, plant+look); got != "ran\nEve\nwarm\n.bashrc\n.config\n.gitconfig\nx\n" {
+			t.Fatalf("control: as %d the guest itself sees %q", uid, got)
+		}
+		for name, in := range map[string]runner{"another guest": b, "the box": box} {
+			if got := must(t, in, look); got != "Ada\nwarm\n.gitconfig\n" {
+				t.Errorf("as %d %s sees %q, want nothing of the first one's home", uid, name, got)
+			}
+		}
+		must(t, a, "echo new > $CARGO_HOME/new")
+		if got := must(t, b, "cat $CARGO_HOME/new"); got != "new\n" {
+			t.Errorf("as %d a cache shows %q, want that of all guests", uid, got)
+		}
+	}
+}
+
 // A guest reaches another one's processes by no means that changes or reads them, though both
 // run as the same user, and its own by those that need no tracing.
 func TestGuestsDoNotMeddle(t *testing.T) {

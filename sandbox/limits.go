@@ -1,5 +1,7 @@
 package sandbox
 
+import "fmt"
+
 // Limits bound what the commands of a box use: 0 stands for the default, a negative number
 // for no limit. A command that goes over one is ended, see [Output.Killed]; the box and its
 // other commands go on.
@@ -7,7 +9,7 @@ type Limits struct {
 	// Memory is what the processes of the box have of it together, bytes; by default half of
 	// the machine's, see Share. The command that has most is the one that is ended. It counts
 	// what they have mapped, nameless files that they hold open, and System V segments; the
-	// box's own places in memory, /tmp, HOME and /dev/shm, and those of each guest, are bounded by
+	// box's own places in memory, /tmp, HOME and /dev/shm, and the same of each guest, are bounded by
 	// a quarter of it each, at most 1 GiB, build caches by half of it, and so are the places of all
 	// guests together: the guest that has most there is ended, see [Guest]. What lies in the buffers
 	// of sockets and pipes, or is hidden on purpose where no process shows it, is not counted.
@@ -39,6 +41,35 @@ const (
 	defaultFileSize  = 4 << 30
 	defaultOutput    = 256 << 20
 )
+
+// Least of what a command can begin with: a shell that starts a program, and what the box itself
+// writes for it.
+const (
+	leastMemory    = 16 << 20
+	leastProcesses = 16
+	leastFileSize  = 1 << 20
+)
+
+// Check returns an error with a hint where a limit is less than any command needs: it would be
+// ended, or the box could not be built, with no word of why. [Open] asks this.
+func (l Limits) Check() error {
+	for _, of := range []struct {
+		what       string
+		set, least int64
+	}{
+		{"memory", l.Memory, leastMemory},
+		{"processes", int64(l.Processes), leastProcesses},
+		{"the size of a file", l.FileSize, leastFileSize},
+	} {
+		if of.set > 0 && of.set < of.least {
+			return &policyError{
+				fmt.Errorf("a limit of %d on %s is less than a command needs", of.set, of.what),
+				fmt.Sprintf("give it %d at least", of.least),
+			}
+		}
+	}
+	return nil
+}
 
 // settled replaces defaults, and says 0 for no limit. Memory is the machine's, bytes.
 func (l Limits) settled(memory int64) Limits {

@@ -309,6 +309,29 @@ func TestFullPlaces(t *testing.T) {
 	must(t, box, "echo x > /tmp/x && echo x > "+filepath.Join(work, "x"))
 }
 
+// Limits by which no command could run are refused, and say what is enough: with that work goes on.
+func TestLeastLimits(t *testing.T) {
+	needProgram(t, "git")
+	dir := t.TempDir()
+	must(t, outside(t, dir), "git init -q . && git commit -q --allow-empty -m first")
+	for name, row := range map[string]struct{ few, enough sandbox.Limits }{
+		"memory":    {sandbox.Limits{Memory: 16<<20 - 1}, sandbox.Limits{Memory: 16 << 20}},
+		"processes": {sandbox.Limits{Processes: 15}, sandbox.Limits{Processes: 16}},
+		"file":      {sandbox.Limits{FileSize: 1<<20 - 1}, sandbox.Limits{FileSize: 1 << 20}},
+	} {
+		_, err := sandbox.Open(t.Context(), sandbox.Policy{Workspace: dir, Limits: row.few})
+		hint := (interface{ Hint() string })(nil)
+		if !errors.As(err, &hint) || errors.Is(err, sandbox.ErrNoBox) || !strings.Contains(err.Error(), name) || !strings.Contains(hint.Hint(), "at least") {
+			t.Errorf("Open with %+v = %v, want an error with a hint that is not about boxes", row.few, err)
+		}
+		g := guest(t, open(t, sandbox.Policy{Workspace: dir, Limits: row.enough, Git: [2]string{"Ada", "ada@example.org"}}), "g")
+		if got := must(t, g, "git log --format=%s | cat | head -n 1; sleep 0.3"); got != "first\n" {
+			t.Errorf("with %+v it prints %q, want first", row.enough, got)
+		}
+	}
+	open(t, sandbox.Policy{Workspace: dir, Limits: sandbox.Limits{Memory: 1 << 60, Processes: 1 << 30, Disk: 1 << 60, FileSize: 1 << 60, Output: 1 << 60}})
+}
+
 // A namespace has a bound of its own; that of the machine stays.
 func TestProcessLimitIsTheBoxs(t *testing.T) {
 	const file = "/proc/sys/kernel/pid_max"

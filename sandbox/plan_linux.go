@@ -51,8 +51,9 @@ func draft(p Policy) (plan, error) {
 	if err != nil {
 		return none, err
 	}
-	most := p.Limits.settled(machineMemory())
-	room := roomIn(most.Memory)
+	machine := machineMemory()
+	most := p.Limits.settled(machine)
+	room := roomIn(most.Memory, machine)
 	spec := boxinit.Spec{View: view, Mounts: system(room), Links: links(), Memory: room.layers, Own: room.own()}
 	if spec.UID, spec.GID, spec.Switch, err = identity(p.owned()); err != nil {
 		return none, err
@@ -180,9 +181,10 @@ type room struct {
 	layers  string // build caches and throw-away layers together, which grow with what is built
 }
 
-// roomIn is the room of a box whose commands may have so much memory, bytes; 0 = no limit.
-func roomIn(memory int64) room {
-	if memory == 0 {
+// roomIn is the room of a box whose commands may have so much memory, bytes; 0 = no limit. One
+// that the machine (0 = unknown) has not is none.
+func roomIn(memory, machine int64) room {
+	if memory == 0 || machine > 0 && memory > machine {
 		return room{scratch: "1g", layers: "25%"}
 	}
 	return room{scratch: fmt.Sprint(min(1<<30, memory/4)), layers: fmt.Sprint(memory / 2)}
@@ -193,7 +195,12 @@ func (r room) own() (list []boxinit.Mount) {
 	for _, place := range []string{"/tmp", "/dev/shm"} {
 		list = append(list, boxinit.Mount{Kind: boxinit.Tmpfs, Target: place, Writable: true, Mode: 0o1777, Size: r.scratch})
 	}
-	return list
+	return append(list, r.home())
+}
+
+// home is one of the box, or of a guest. No cache lies in it: nothing there has to be warm.
+func (r room) home() boxinit.Mount {
+	return boxinit.Mount{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch}
 }
 
 // system is what every box has of its own.
@@ -204,7 +211,7 @@ func system(r room) []boxinit.Mount {
 		{Kind: boxinit.Tmpfs, Target: "/dev/shm", Writable: true, Mode: 0o1777, Size: r.scratch},
 		{Kind: boxinit.Proc, Target: "/proc"},
 		{Kind: boxinit.Tmpfs, Target: "/run"}, // sockets of every kind of daemon
-		{Kind: boxinit.Tmpfs, Target: boxinit.Home, Writable: true, Mode: 0o700, Mine: true, Size: r.scratch},
+		r.home(),
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		path := "/dev/" + name

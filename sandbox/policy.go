@@ -110,6 +110,9 @@ func (p Policy) checked() (Policy, error) {
 			return p, err
 		}
 	}
+	if err := p.Limits.Check(); err != nil {
+		return p, err
+	}
 	if p.Readable, err = CheckReadable(p.Readable, p.Env); err != nil {
 		return p, err
 	}

@@ -265,7 +265,8 @@ func (d *differ) batch(r *worktree.Repo) {
 		gaveUp := false
 		if err != nil {
 			want = d.unmerged(out, start, name)
-			gaveUp = strings.Contains(out, "BUG: merge-ort.c") // some give up on some conflicts in renamed folders
+			// Some give up on some conflicts in renamed folders, or write what they do not read.
+			gaveUp = strings.Contains(out, "BUG: merge-ort.c") || strings.Contains(out, "error: cache entry has null sha1")
 			if gaveUp && failed == nil {
 				d.rt.Errorf("changes of %s merge, where git gives up: %s", name, out)
 			}

@@ -14,6 +14,7 @@ import (
 // A builder attaches the mounts of one box.
 type builder struct {
 	spec  Spec
+	user  owner
 	binds map[int]int    // index in spec.Mounts → its tree, still attached nowhere
 	gone  map[int]bool   // indexes in spec.Mounts of what is left out
 	piles map[int]layers // index in spec.Mounts → what its tree is going to be made of
@@ -35,7 +36,7 @@ func build(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	b := &builder{spec: spec, binds: map[int]int{}, gone: map[int]bool{}, piles: map[int]layers{}, veiled: map[string]bool{}}
+	b := &builder{spec: spec, user: ownerOf(spec), binds: map[int]int{}, gone: map[int]bool{}, piles: map[int]layers{}, veiled: map[string]bool{}}
 	if err := b.take(); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (b *builder) attach(i int, m Mount) error {
 		if err := moveTo(b.binds[i], m.Target); err != nil {
 			return err
 		}
-		return b.own(m)
+		return b.user.take(m)
 	case Tmpfs:
 		return b.tmpfs(m)
 	case Overlay:
@@ -206,7 +207,7 @@ func (b *builder) tmpfs(m Mount) error {
 	if !m.Writable {
 		b.seals = append(b.seals, fd)
 	}
-	return b.own(m)
+	return b.user.take(m)
 }
 
 // attachTmpfs makes an empty file system in memory and attaches it.
@@ -229,12 +230,33 @@ func attachTmpfs(m Mount) (int, error) {
 	return fd, moveTo(fd, m.Target)
 }
 
-// own gives the root of a mount to the user whom commands run as.
-func (b *builder) own(m Mount) error {
-	if !m.Mine || !b.spec.Switch {
-		return nil // who made it is who uses it
+// An owner is the user whom commands run as.
+type owner struct {
+	uid, gid int
+	other    bool // that is not the init's own: who made a thing is else who uses it
+}
+
+func ownerOf(spec Spec) owner { return owner{spec.UID, spec.GID, spec.Switch} }
+
+// take gives the root of a mount to the user.
+func (o owner) take(m Mount) error {
+	if !m.Mine || !o.other {
+		return nil
 	}
-	return os.Lchown(m.Target, b.spec.UID, b.spec.GID)
+	return os.Lchown(m.Target, o.uid, o.gid)
+}
+
+// write writes files that belong to the user.
+func (o owner) write(files []File) error {
+	for _, f := range files {
+		if err := os.WriteFile(f.Path, []byte(f.Text), 0o644); err != nil {
+			return err
+		}
+		if err := o.take(Mount{Target: f.Path, Mine: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hide puts an empty folder or file over target. What is absent, or cannot be reached
@@ -286,15 +308,7 @@ func (b *builder) write() error {
 			return err
 		}
 	}
-	for _, f := range b.spec.Files {
-		if err := os.WriteFile(f.Path, []byte(f.Text), 0o644); err != nil {
-			return err
-		}
-		if err := b.own(Mount{Target: f.Path, Mine: true}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.user.write(b.spec.Files)
 }
 
 // link makes a symbolic link, unless something stands there or the box shows the folder.

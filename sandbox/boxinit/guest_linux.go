@@ -41,7 +41,7 @@ func (s *server) leave(name string) {
 }
 
 // placesShare is the part of a box's memory that lies in the places of all guests together.
-// One guest can fill its own, which are a quarter each.
+// One guest can fill two of its own, which are a quarter each.
 const placesShare = 2
 
 // checkPlaces keeps the places of all guests together within their part of the memory. Who has

@@ -118,7 +118,7 @@ func (b *builder) upper(dir string, l layers, m Mount) (upper, work string, err 
 		}
 	}
 	if m.Upper == "" {
-		return upper, work, b.own(Mount{Target: upper, Mine: true})
+		return upper, work, b.user.take(Mount{Target: upper, Mine: true})
 	}
 	if err := moveTo(l.upper, work); err != nil {
 		return "", "", err

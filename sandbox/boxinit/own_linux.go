@@ -14,6 +14,8 @@ type own struct {
 	places []Mount
 	shown  []shown
 	links  []Link
+	files  []File
+	user   owner
 }
 
 // A shown is a mount of the box by a handle: no command can put anything else there.
@@ -24,7 +26,7 @@ type shown struct {
 
 // ownOf finds it out, once the box is built.
 func ownOf(spec Spec) own {
-	o := own{places: spec.Own}
+	o := own{places: spec.Own, user: ownerOf(spec)}
 	within := func(path string) bool {
 		for _, p := range o.places {
 			if strings.HasPrefix(path, p.Target+"/") {
@@ -46,6 +48,11 @@ func ownOf(spec Spec) own {
 	for _, l := range spec.Links {
 		if within(l.Path) {
 			o.links = append(o.links, l)
+		}
+	}
+	for _, f := range spec.Files {
+		if within(f.Path) {
+			o.files = append(o.files, f)
 		}
 	}
 	return o
@@ -81,6 +88,9 @@ func (o own) enter() (places []int, err error) {
 			return places, fmt.Errorf("%s at %s: %w", m.Kind, m.Target, err)
 		}
 		places = append(places, fd)
+		if err := o.user.take(m); err != nil {
+			return places, err
+		}
 	}
 	for i, h := range o.shown {
 		if err := errors.Join(mountPoint(trees[i], h.target), moveTo(trees[i], h.target)); err != nil {
@@ -92,7 +102,7 @@ func (o own) enter() (places []int, err error) {
 			return places, err
 		}
 	}
-	return places, nil
+	return places, o.user.write(o.files)
 }
 
 func closeAll(fds []int) {

@@ -154,6 +154,9 @@ func (o sandboxOptions) policy(ctx context.Context) (sandbox.Policy, error) {
 		Workspace: dir, Writable: len(o.write) > 0, Hidden: []string{".skein"},
 		Git: worktree.User(ctx, dir), Env: sandbox.Environment(os.Environ()), Net: o.net, Limits: sandbox.Limits{Memory: int64(o.memory)},
 	}
+	if h := (interface{ Hint() string })(nil); errors.As(p.Limits.Check(), &h) {
+		return p, fault("--memory: less than a command needs", h.Hint())
+	}
 	if p.Readable, err = readable("sandbox", o.show, p.Env); err != nil {
 		return p, err
 	}
