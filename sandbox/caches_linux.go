@@ -86,8 +86,9 @@ func cached(p Policy, secrets []string, r room, add func(boxinit.Mount)) (env []
 		env = append(env, c.variable+"="+c.form+place)
 	}
 	// The go command notes in its module cache what it finds of versions, the workspace's own
-	// as well: it complains of a folder that it may not write.
-	if notes, err := filepath.EvalSymlinks(filepath.Join(modules(p.Env), "cache", "download")); err == nil && filepath.IsAbs(notes) &&
+	// as well: it complains of a folder that it may not write. It locks files there, and a lock of
+	// what is only shown would hold up the user's.
+	if notes, err := filepath.EvalSymlinks(filepath.Join(modules(p.Env), "cache")); err == nil && filepath.IsAbs(notes) &&
 		!slices.ContainsFunc(hidden, func(h string) bool { return within(notes, h) }) {
 		add(boxinit.Mount{Kind: boxinit.Overlay, Source: notes, Target: notes, Writable: true, Mine: true, Optional: true})
 	}

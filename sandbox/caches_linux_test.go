@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"skein/sandbox"
 )
@@ -53,6 +54,33 @@ func TestCaches(t *testing.T) {
 	}
 	if got := must(t, open(t, sandbox.Policy{Workspace: t.TempDir(), Env: env}), "cat $CARGO_HOME/sub/warm"); got != "warm .cargo\n" {
 		t.Errorf("the next box sees %q, want the cache as it was", got)
+	}
+}
+
+// A command that locks what it finds in caches keeps nobody outside from it.
+func TestLocksOfCaches(t *testing.T) {
+	needProgram(t, "flock")
+	home := shownFolder(t)
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	for _, name := range []string{"go/pkg/mod/cache/lock", "go/pkg/mod/cache/download/m/@v/v1.lock", "go/pkg/mod/cache/vcs/x.lock", ".cargo/.package-cache", ".cache/uv/.lock"} {
+		write(t, filepath.Join(home, name), "")
+	}
+	box := open(t, sandbox.Policy{Workspace: t.TempDir(), Env: env})
+	for inside, name := range map[string]string{
+		"$GOMODCACHE/cache/lock": "go/pkg/mod/cache/lock", "$GOMODCACHE/cache/download/m/@v/v1.lock": "go/pkg/mod/cache/download/m/@v/v1.lock",
+		"$GOMODCACHE/cache/vcs/x.lock": "go/pkg/mod/cache/vcs/x.lock", "$CARGO_HOME/.package-cache": ".cargo/.package-cache", "$UV_CACHE_DIR/.lock": ".cache/uv/.lock",
+	} {
+		p := start(t, box, bash("exec 3<"+inside+" && flock 3 && echo locked && sleep 60"))
+		eventually(t, 10*time.Second, "it has the lock of "+inside, func() bool { text, _, _ := p.Output(0); return string(text) == "locked\n" })
+		if out, exit := sh(t, outside(t, home), "exec 3<"+name+" && flock -n 3"); exit != 0 {
+			t.Errorf("%s is locked outside: exit %d, %s", inside, exit, out)
+		}
+		if _, exit := sh(t, box, "exec 3<"+inside+" && flock -n 3"); exit == 0 {
+			t.Errorf("control: %s is not locked in the box", inside)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -168,7 +168,7 @@ var unheld = []struct {
 	{always, "root's files", "for commands that run as root, those in /etc, /usr/local/etc and /opt are hidden, the first 4,000 entries; others of the system's folders, and those made after a box was opened, can be read"},
 	{always, "what a person starts", "a command that may change the workspace may change build files, instructions to agents and hook manifests there, and what the configuration of git names in it (core.hooksPath, include.path)"},
 	{always, "readers of one tree", "share a box, with a /tmp, a /dev/shm and a HOME each: their commands see each other's processes and have one loopback device and one set of build caches, where one can change what another one's programs obey (a config.toml of cargo's); when what lies in /tmp, /dev/shm and HOME of all is too much, the one with most loses it"},
-	{always, "locks", "a command can lock (flock) any file that it may read, such as those of a module cache: who on the host waits for such a lock waits until the command ends; the locks of skein in this repository are hidden"},
+	{always, "locks", "a command can lock (flock) any file of the workspace and of the system that it may read: who on the host waits for such a lock waits until the command ends; the locks of skein in this repository are hidden, and those of caches are copies"},
 	{signals, "readers of one tree", "their commands can end each other's"},
 	{always, "memory", "buffers of sockets and pipes, page tables, and what a program hides on purpose where no process shows it, are not counted"},
 	{always, "disk", "names of files are not counted, and what a process writes whose parent ignores its end (SIGCHLD) only as far as it was seen"},
