@@ -45,10 +45,11 @@ type rig struct {
 	script string
 	ask    string // the instruction
 
-	mu     sync.Mutex
-	events []journal.Event
-	asked  []script.Recorded
-	out    orchestrator.Outcome
+	mu       sync.Mutex
+	events   []journal.Event
+	payloads []journal.Payload // of the first of them
+	asked    []script.Recorded
+	out      orchestrator.Outcome
 }
 
 func newRig(t *testing.T, yaml string) *rig {
@@ -123,7 +124,7 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.events = nil
+	r.events, r.payloads = nil, nil
 	o := orchestrator.Options{
 		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
 		Probe:       func(context.Context, bool) error { return boxes() },
@@ -152,12 +153,16 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 // of returns the payloads of one kind, in journal order.
 func of[P any](r *rig) (list []*P, agents []string, times []time.Time) {
 	r.t.Helper()
-	for _, e := range r.events {
+	for _, e := range r.events[len(r.payloads):] {
 		p, err := e.Decode()
 		if err != nil {
 			r.t.Fatal(err)
 		}
+		r.payloads = append(r.payloads, p)
+	}
+	for i, p := range r.payloads {
 		if v, ok := any(p).(*P); ok {
+			e := r.events[i]
 			list, agents, times = append(list, v), append(agents, e.Agent), append(times, e.Time)
 		}
 	}
