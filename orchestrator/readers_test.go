@@ -55,7 +55,7 @@ func TestReadersShareABox(t *testing.T) {
 	// tells the others: it may be gone when they look.
 	script := "- when: {agent: \"0\", turn: 1}\n  calls:\n" + strings.Repeat("    - delegate_task: {task: look}\n", readers) + `
 - when: {turn: 1}
-  call: {bash: {command: "touch $HOME/here-$$; until [ -e $HOME/all ] || [ $(ls -d $HOME/here-* | wc -l) = 8 ]; do sleep 0.01; done; touch $HOME/all; stat -c %d $TMPDIR; readlink /proc/self/ns/pid"}}
+  call: {bash: {command: "touch $GOCACHE/here-$$; until [ -e $GOCACHE/all ] || [ $(ls -d $GOCACHE/here-* | wc -l) = 8 ]; do sleep 0.01; done; touch $GOCACHE/all; stat -c %d $TMPDIR; readlink /proc/self/ns/pid"}}
 - say: done
 `
 	r := newRig(t, script).repo(abc)
@@ -95,15 +95,16 @@ func TestReadersShareABox(t *testing.T) {
 }
 
 // A reader does not see what others have in /tmp, and one that ends takes nothing of theirs along.
+// What they share is the cache of builds.
 func TestReadersEndApart(t *testing.T) {
 	needBox(t)
 	r := newRig(t, `
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "short"}}, {delegate_task: {task: "long"}}]
 - when: {agent: "0.1", turn: 1}
-  call: {bash: {command: "touch /tmp/here; echo $$ > $HOME/pid; mv $HOME/pid $HOME/first; until [ -e $HOME/seen ]; do sleep 0.01; done"}}
+  call: {bash: {command: "touch /tmp/here; echo $$ > $GOCACHE/pid; mv $GOCACHE/pid $GOCACHE/first; until [ -e $GOCACHE/seen ]; do sleep 0.01; done"}}
 - when: {agent: "0.2", turn: 1}
-  call: {bash: {command: "until [ -e $HOME/first ]; do sleep 0.01; done; touch /tmp/mine $HOME/seen; while [ -e /proc/$(cat $HOME/first) ]; do sleep 0.01; done; cd /tmp; echo h*ere m*ine"}}
+  call: {bash: {command: "until [ -e $GOCACHE/first ]; do sleep 0.01; done; touch /tmp/mine $GOCACHE/seen; while [ -e /proc/$(cat $GOCACHE/first) ]; do sleep 0.01; done; cd /tmp; echo h*ere m*ine"}}
 - say: done
 `).repo(abc)
 	r.run(nil)
@@ -120,9 +121,9 @@ func TestReadersBoxIsReplaced(t *testing.T) {
 - when: {agent: "0", turn: 1}
   calls: [{delegate_task: {task: "a"}}, {delegate_task: {task: "b"}}]
 - when: {agent: "0.1", turn: 1}
-  call: {bash: {command: "until [ -e $HOME/second ]; do sleep 0.01; done; echo first"}}
+  call: {bash: {command: "until [ -e $GOCACHE/second ]; do sleep 0.01; done; echo first"}}
 - when: {agent: "0.2", turn: 1}
-  call: {bash: {command: "touch $HOME/second; sleep 60"}}
+  call: {bash: {command: "touch $GOCACHE/second; sleep 60"}}
 - when: {turn: 2}
   call: {bash: {command: "echo next"}}
 - when: {turn: 3}
