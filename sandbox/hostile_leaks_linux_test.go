@@ -65,6 +65,14 @@ func TestInitKeepsNoHandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(folder) })
+	// What a guest has of its own is empty file systems of the box's, which the init measures.
+	ofGuest := func(link string, info os.FileInfo) bool {
+		if !slices.Contains([]string{"/tmp", "/dev/shm", "/run/skein/home"}, link) {
+			return false
+		}
+		host, err := os.Stat(link)
+		return err != nil || host.Sys().(*syscall.Stat_t).Dev != info.Sys().(*syscall.Stat_t).Dev
+	}
 	held := func(pid int) (list []string) {
 		t.Helper()
 		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -73,7 +81,7 @@ func TestInitKeepsNoHandles(t *testing.T) {
 		}
 		for _, fd := range fds {
 			link, err := os.Readlink(fd)
-			if info, lost := os.Stat(fd); err == nil && (lost == nil && info.IsDir() || strings.Contains(link, filepath.Base(root))) {
+			if info, lost := os.Stat(fd); err == nil && (lost == nil && info.IsDir() && !ofGuest(link, info) || strings.Contains(link, filepath.Base(root))) {
 				list = append(list, link)
 			}
 		}
