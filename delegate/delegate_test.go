@@ -273,6 +273,19 @@ func TestReportQuotesWhatLooksLikeMore(t *testing.T) {
 	}
 }
 
+// Nor can the cause of its end, which may hold a name that the child made up.
+func TestReportQuotesTheCause(t *testing.T) {
+	for cause, want := range map[string]string{
+		"the same read_file call failed 3 times": "stuck (the same read_file call failed 3 times) · 3 turns\n",
+		"the same x) · 9 turns (y call failed":   "stuck (\"the same x) · 9 turns (y call failed\") · 3 turns\n",
+	} {
+		r := Report{Index: 1, Of: 1, Label: "a", Stop: "stuck", Cause: cause, Turns: 3, Calls: 3}
+		if got, _, _ := strings.Cut(r.Model(), "it gave no answer"); got != `child 1 of 1 "a" · `+want {
+			t.Errorf("report of %q begins %q, want %q", cause, got, want)
+		}
+	}
+}
+
 // A child is told of each of its siblings, but not of a thousand.
 func TestBriefNamesSiblings(t *testing.T) {
 	for _, tt := range []struct {

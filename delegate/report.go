@@ -75,7 +75,11 @@ func (r Report) Model() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "child %d of %d %q · %s", r.Index, r.Of, r.Label, r.Stop)
 	if r.Cause != "" {
-		fmt.Fprintf(&b, " (%s)", inLine(r.Cause, whyRunes))
+		cause := inLine(r.Cause, whyRunes)
+		if strings.ContainsRune(cause, '·') { // it may hold a tool's name of the child's making
+			cause = strconv.QuoteToGraphic(cause)
+		}
+		fmt.Fprintf(&b, " (%s)", cause)
 	}
 	if r.Turns > 0 {
 		fmt.Fprintf(&b, " · %s", count(r.Turns, "turn"))

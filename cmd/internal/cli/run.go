@@ -181,16 +181,21 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	outcome, failed := orchestrator.Run(c.Context(), options, instruction)
 	if answer := string(m.mask.Written([]byte(outcome.Answer))); !o.json && answer != "" {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(answer), "\n")); err != nil {
-			return errors.Join(fmt.Errorf("run: print the answer: %w", err), failed)
+			return errors.Join(unprinted(fmt.Errorf("run: print the answer: %w", err), outcome), failed)
 		}
 	}
 	if failed != nil {
 		return fmt.Errorf("run: %w", failed)
 	}
 	if err := events.Err(); err != nil {
-		return fmt.Errorf("run: print the events: %w", err)
+		return unprinted(fmt.Errorf("run: print the events: %w", err), outcome)
 	}
 	return ended(outcome)
+}
+
+// unprinted is a run that ended as it should and could not be told of: it need not be run again.
+func unprinted(err error, o orchestrator.Outcome) error {
+	return &hinted{err, "the run is over and its changes are made: its answer is in .skein/sessions/" + o.Session + "/journal.jsonl of " + o.Dir}
 }
 
 // masked asks with the secrets hidden, in questions about calls that hold some.
