@@ -132,7 +132,7 @@ func TestWorkGoesOn(t *testing.T) {
 		{"bash", "set -m; sleep 1 & jobs -r | grep -c sleep; kill %1; wait %1 2>/dev/null; set +m; diff <(echo x) <(echo x) && echo same; trap 'echo usr1' USR1; kill -USR1 $$", "1\nsame\nusr1\n"},
 		{"bash", "mkfifo f && (echo through > f & cat f); exec 5<>/dev/null; mkdir d1 d2; touch d1/x; mv d1/x d2/y && ln d2/y d2/z && ln -s d2/z l && ls d2", "through\ny\nz\n"},
 		{"bash", "mv d2 /tmp/d3 && ls /tmp/d3 && mkdir -p ~/a && mv /tmp/d3/y ~/a/ && ls ~/a", "y\nz\ny\n"},
-		{"taskset", "sleep 5 & renice 5 $! >/dev/null && taskset -p 1 $! >/dev/null && ionice -c 3 -p $! && chrt -b -p 0 $! && echo slow; kill $!", "slow\n"},
+		{"taskset", "sleep 5 & renice 19 $! >/dev/null && taskset -p 1 $! >/dev/null && ionice -c 3 -p $! && chrt -b -p 0 $! && echo slow; kill $!", "slow\n"},
 		{"python3", "python3 p.py", "285\n3\n"},
 		{"node", "node n.js", "worker child\n"},
 		{"script", "script -qec 'stty size >/dev/null; tty >/dev/null && echo tty' /dev/null | tr -d '\\r'", "tty\n"},

@@ -122,7 +122,7 @@ var tries = map[string]func(args []string) error{
 		}
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &l, nil)
 	}),
-	"priority": withPID(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 0) }),
+	"priority": withPID(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) }),
 	// Privileges.
 	"mount":  func([]string) error { return unix.Mount("none", "/mnt", "tmpfs", 0, "") },
 	"umount": func(a []string) error { return unix.Unmount(a[0], unix.MNT_DETACH) },
