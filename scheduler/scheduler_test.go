@@ -256,34 +256,43 @@ func TestDoComesBackBeforeQueuedWorkersStart(t *testing.T) {
 	})
 }
 
+// comeBack has a caller hold the only slot, which two others wait for, and give it up for a worker
+// that is cancelled in the queue; then it does as told. It returns what happened when.
+func comeBack(t *testing.T, then func(ctx context.Context, s *scheduler.Scheduler, d *diary, did error)) string {
+	d := newDiary()
+	s := scheduler.New(scheduler.Options{Slots: 1})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = s.Hold(t.Context(), func(ctx context.Context) error {
+			time.Sleep(2 * time.Second) // others queue up
+			batch, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			errs := s.Do(batch, []scheduler.Job{d.job(scheduler.Read, true, "child", time.Second)})
+			then(ctx, s, d, errs[0])
+			time.Sleep(2 * time.Second)
+			d.note("end")
+			return nil
+		})
+	})
+	for range 2 {
+		wg.Go(func() {
+			time.Sleep(time.Second)
+			_ = s.Hold(t.Context(), d.job(scheduler.Read, false, "other", 3*time.Second).Run)
+		})
+	}
+	wg.Wait()
+	return d.String()
+}
+
 // A caller whose workers are cancelled in the queue comes back at once, though there is no
 // free slot. The next that comes free is owed to it: nobody starts with that one.
 func TestDoComesBackWhenItsQueuedWorkersAreCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDiary()
-		s := scheduler.New(scheduler.Options{Slots: 1})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_ = s.Hold(t.Context(), func(ctx context.Context) error {
-				time.Sleep(2 * time.Second) // others queue up
-				batch, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				errs := s.Do(batch, []scheduler.Job{d.job(scheduler.Read, true, "child", time.Second)})
-				d.note(fmt.Sprint("back, ", errs[0]))
-				time.Sleep(2 * time.Second)
-				d.note("end")
-				return nil
-			})
+		got := comeBack(t, func(_ context.Context, _ *scheduler.Scheduler, d *diary, did error) {
+			d.note(fmt.Sprint("back, ", did))
 		})
-		for range 2 {
-			wg.Go(func() {
-				time.Sleep(time.Second)
-				_ = s.Hold(t.Context(), d.job(scheduler.Read, false, "other", 3*time.Second).Run)
-			})
-		}
-		wg.Wait()
 		want := "2s other+, 4s back, context deadline exceeded, 5s other-, 6s end, 6s other+, 9s other-"
-		if got := d.String(); got != want {
+		if got != want {
 			t.Errorf("Do:\n got %s\nwant %s", got, want)
 		}
 	})
@@ -301,42 +310,24 @@ func TestRegain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDiary()
-				s := scheduler.New(scheduler.Options{Slots: 1})
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					_ = s.Hold(t.Context(), func(ctx context.Context) error {
-						if err := s.Regain(ctx); err != nil { // it has a slot
-							t.Errorf("Regain = %v", err)
-						}
-						time.Sleep(2 * time.Second) // others queue up
-						batch, cancel := context.WithTimeout(ctx, 2*time.Second)
-						defer cancel()
-						s.Do(batch, []scheduler.Job{d.job(scheduler.Read, true, "child", time.Second)})
-						d.note("back")
-						wait, cancel := context.WithTimeout(ctx, tt.patience)
-						defer cancel()
-						d.note(fmt.Sprint("regained, ", s.Regain(wait)))
-						time.Sleep(2 * time.Second)
-						d.note("end")
-						return nil
-					})
+				got := comeBack(t, func(ctx context.Context, s *scheduler.Scheduler, d *diary, _ error) {
+					d.note("back")
+					wait, cancel := context.WithTimeout(ctx, tt.patience)
+					defer cancel()
+					d.note(fmt.Sprint("regained, ", s.Regain(wait)))
 				})
-				for range 2 {
-					wg.Go(func() {
-						time.Sleep(time.Second)
-						_ = s.Hold(t.Context(), d.job(scheduler.Read, false, "other", 3*time.Second).Run)
-					})
-				}
-				wg.Wait()
-				if got := d.String(); got != tt.want {
+				if got != tt.want {
 					t.Errorf("Regain:\n got %s\nwant %s", got, tt.want)
 				}
 			})
 		})
 	}
-	if err := scheduler.New(scheduler.Options{}).Regain(t.Context()); err != nil {
+	s := scheduler.New(scheduler.Options{})
+	if err := s.Regain(t.Context()); err != nil {
 		t.Errorf("Regain without a slot = %v", err)
+	}
+	if err := s.Hold(t.Context(), s.Regain); err != nil {
+		t.Errorf("Regain of who has a slot = %v", err)
 	}
 }
 
