@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"skein/agent/model"
 )
@@ -17,8 +18,9 @@ type Form struct {
 // formAttempts is how often the answer is asked for before the agent ends as stuck.
 const formAttempts = 3
 
-// fillIn asks for the final answer in its form, in further requests without tools: the
-// provider holds the model to the schema where it can, and the answer is checked either way.
+// fillIn asks for the final answer in its form after one that is not, in further requests without
+// tools: the provider holds the model to the schema where it can, and the answer is checked either
+// way. Whoever never gets it right is shown with the answer that was refused last.
 func (a *loop) fillIn(ctx context.Context) error {
 	ask := "Give your final answer now as " + inForm(a.Form)
 	for range formAttempts {
@@ -32,9 +34,11 @@ func (a *loop) fillIn(ctx context.Context) error {
 		if err := a.heed(reply); err != nil {
 			return err
 		}
+		if strings.TrimSpace(reply.Message.Text) != "" {
+			a.out.Text = reply.Message.Text
+		}
 		err := a.Form.Check(reply.Message.Text)
 		if err == nil {
-			a.out.Text = reply.Message.Text
 			a.end(Completed, "")
 			return nil
 		}

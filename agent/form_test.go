@@ -22,9 +22,11 @@ func TestFinalAnswerInItsForm(t *testing.T) {
 		text  string
 		asked int
 	}{
+		{"of itself", []model.Reply{say(`{"n":1}`), say("words")}, Completed, `{"n":1}`, 1},
 		{"at once", []model.Reply{say("free words"), say(`{"n":1}`)}, Completed, `{"n":1}`, 2},
 		{"at the third time", []model.Reply{say("words"), say("no"), reply("", model.FinishToolCalls, "a {}"), say(`{"n":1}`)}, Completed, `{"n":1}`, 4},
-		{"never", []model.Reply{say("words"), say("no")}, Stuck, "words", 4},
+		{"never", []model.Reply{say("words"), say("no")}, Stuck, "no", 4},
+		{"never, and nothing in the end", []model.Reply{say("words"), say("no"), say("")}, Stuck, "no", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &replies{list: tt.list}

@@ -78,7 +78,7 @@ func (d *Delegation) limits(s *strings.Builder) {
 		fmt.Fprintf(s, "- change only: %s. If you change anything else, nothing of your change is merged\n", strings.Join(shown(d.Paths), ", "))
 	}
 	if d.Schema != nil {
-		fmt.Fprintf(s, "- in the end your answer is asked for as JSON of this schema: %s\n", d.Schema)
+		fmt.Fprintf(s, "- your answer has to be one JSON value of this schema, with nothing around it: %s\n", d.Schema)
 	}
 }
 

@@ -140,8 +140,11 @@ func TestChildAnswersInItsForm(t *testing.T) {
   calls:
     - delegate_task: {task: "count", output_schema: {type: object, properties: {n: {type: integer}}, required: [n]}}
     - delegate_task: {task: "cannot", output_schema: {not: {}}}
-- when: {agent: ["0.1", "0.2"], turn: 1}
+    - delegate_task: {task: "knows", output_schema: {type: object, required: [n]}}
+- when: {agent: ["0.1", "0.2", "0.3"], turn: 1}
   call: {read_file: {path: a.txt}}
+- when: {agent: "0.3", turn: 2}
+  say: '{"n": 5}'
 - when: {agent: "0.1", user: "Give your final answer"}
   say: '{"n": 11}'
 - when: {agent: "0.2", user: "final answer"}
@@ -151,8 +154,12 @@ func TestChildAnswersInItsForm(t *testing.T) {
 	r.run(nil)
 	wants(t, r.reports(),
 		"· completed · 3 turns\nanswer:\n{\"n\": 11}",
-		"· stuck (the final answer does not fit the schema: ")
-	if body := string(r.bodies("0.1")[0]); !strings.Contains(body, "- in the end your answer is asked for as JSON of this schema: {") {
+		"· stuck (the final answer does not fit the schema: ",
+		"· completed · 2 turns\nanswer:\n{\"n\": 5}")
+	if text := r.reports()[1]; !strings.HasSuffix(text, "answer:\n{\"n\": 11}") {
+		t.Errorf("the refused answer is not shown: %s", text)
+	}
+	if body := string(r.bodies("0.1")[0]); !strings.Contains(body, "- your answer has to be one JSON value of this schema, with nothing around it: {") {
 		t.Errorf("the child is not told the form: %s", body)
 	}
 }
