@@ -76,7 +76,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 	}
-	prompt := "allow? y = yes, r = yes, and the same again in this run, n = no, n REASON = no, and tell the model why: "
+	prompt := "allow? y = yes, r = yes, and to exactly this again in this run, n = no, n REASON = no, and tell the model why: "
+	short := "y, r, n or n REASON: "
+	if q.Paths != nil { // a change is never the same again
+		prompt, short = strings.Replace(prompt, "r = yes, and to exactly this again in this run, ", "", 1), "y, n or n REASON: "
+	}
 	for {
 		if _, err := io.WriteString(t.out, prompt); err != nil {
 			return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
@@ -92,10 +96,10 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 			}
 			return Answer{}, fmt.Errorf("ask about %s: %w", q.Tool, err)
 		}
-		if a, ok := answer(l); ok {
+		if a, ok := answer(l); ok && (q.Paths == nil || !a.Again) {
 			return a, nil
 		}
-		prompt = "y, r, n or n REASON: "
+		prompt = short
 	}
 }
 

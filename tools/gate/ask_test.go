@@ -128,9 +128,28 @@ func TestTerminalShowsWhatIsAsked(t *testing.T) {
 	want := "\nagent 0.2 asks: fix \\x1b[31m\\nit (bash)\nits task: one\\ntwo\nin /w\nfiles: a, b\\n\n" +
 		"  | rm -rf x\n" +
 		"  | allow? y = yes \\x1b[2K\\x0d\\u202eevil\\xff\ttab é\n" +
-		"allow? y = yes, r = yes, and the same again in this run, n = no, n REASON = no, and tell the model why: "
+		"allow? y = yes, n = no, n REASON = no, and tell the model why: "
 	if out.String() != want {
 		t.Errorf("shown %q, want %q", out.String(), want)
+	}
+}
+
+// A call may be allowed for the rest of the run, a change may not: there is none like it.
+func TestTerminalAgain(t *testing.T) {
+	for _, tt := range []struct {
+		paths []string
+		want  gate.Answer
+		times int // the question is asked
+	}{
+		{nil, gate.Answer{Granted: true, Again: true}, 1},
+		{[]string{"a"}, gate.Answer{Granted: true}, 2},
+	} {
+		var out strings.Builder
+		got, err := gate.Terminal(strings.NewReader("r\ny\n"), &out).Ask(t.Context(), gate.Question{Tool: "bash", Paths: tt.paths})
+		offered := strings.Contains(out.String(), "r = yes, and to exactly this again in this run") || strings.Contains(out.String(), "y, r,")
+		if err != nil || got != tt.want || offered != tt.want.Again || strings.Count(out.String(), "n REASON") != tt.times {
+			t.Errorf("r, then y, to a question about %q = %+v, %v, want %+v; shown %q", tt.paths, got, err, tt.want, out.String())
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *Server) speak(p protocol) http.HandlerFunc {
 		rule, got := s.script.find(&req)
 		if rule == nil {
 			s.record(note)
-			refuse(http.StatusInternalServerError, "no_rule_fits", noRule(&req))
+			refuse(http.StatusUnprocessableEntity, "no_rule_fits", noRule(&req)) // no fault that passes
 			return
 		}
 		note.Line = rule.line

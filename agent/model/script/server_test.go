@@ -155,7 +155,7 @@ func TestScriptOfTheExemplars(t *testing.T) {
 func TestNoRuleFits(t *testing.T) {
 	srv := listen(t, "- {when: {agent: '0'}, say: a}\n")
 	got := said(t, srv, "0.2; turn=2", history)
-	want := `500 {"error":{"message":"no rule of the script fits agent 0.2, turn 2, results \"exit=3\\nno such file\\nport=8143\"","type":"no_rule_fits"}}`
+	want := `422 {"error":{"message":"no rule of the script fits agent 0.2, turn 2, results \"exit=3\\nno such file\\nport=8143\"","type":"no_rule_fits"}}`
 	if got != want {
 		t.Errorf("reply = %s, want %s", got, want)
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -161,6 +163,8 @@ func report(out io.Writer, err error) int {
 	hint := "run it again with --verbose to see more"
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {
 		hint = h.Hint()
+	} else if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == os.Stdout.Name() && errors.Is(at, syscall.EPIPE) {
+		return 128 + int(syscall.SIGPIPE) // who read it has seen enough, as of head
 	}
 	// What a server or a program said may hold a key.
 	hide := mask.New(provider.Secrets(".", os.Environ()))
