@@ -214,8 +214,10 @@ func TestReport(t *testing.T) {
 	unresolved.Tries = []string{"0.4: it removed a\nb, which both changes have", "no subagent is left for it: this run may have 5 subagents"}
 	lost := unread
 	lost.Change, lost.Why, lost.Detail = Lost, "its copy was removed while it worked", ""
+	unasked := beyond
+	unasked.Why, unasked.Unasked = "nobody could be asked", true
 	for name, r := range map[string]Report{
-		"merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost,
+		"unasked": unasked, "merged": merged, "conflict": conflict, "refused": refused, "idle": idle, "unread": unread, "lost": lost,
 		"unmoved": unmoved, "in-place": inPlace, "shared": shared, "beyond": beyond,
 		"resolved": resolved, "unresolved": unresolved,
 	} {

@@ -43,6 +43,7 @@ type Report struct {
 	Left           []string // changed files that were not taken, with the reason
 	Show           string   // the command that shows a change that was kept, "" where no ref keeps it
 	Why            string   // it was not merged, in words like those of Cause
+	Unasked        bool     // since nobody answered whether to merge it
 	Shared         []Shared // files that other writers of the batch changed, too
 	Idle           bool     // it was to change files in place and did nothing that could have
 
@@ -58,6 +59,9 @@ type Report struct {
 	Usage   model.Usage
 	By      string // the model that worked, "" for the run's own
 }
+
+// GoOn is what a model is told to do after a question that nobody answered.
+const GoOn = ". Go on without it, and say so in your answer"
 
 // whyRunes is how much a report says of why a child ended, or its change was not merged: it may
 // name files, and say what to do.
@@ -132,7 +136,11 @@ func (r Report) change(b *strings.Builder) {
 		each(b, "conflict", r.Conflicts)
 	}
 	if r.Why != "" {
-		fmt.Fprintf(b, "not merged: %s\n", inLine(r.Why, whyRunes))
+		why := inLine(r.Why, whyRunes)
+		if r.Unasked {
+			why += GoOn
+		}
+		fmt.Fprintf(b, "not merged: %s\n", why)
 	}
 	switch {
 	case r.Change == Lost:

@@ -6,6 +6,7 @@ import (
 
 	"skein/agent"
 	"skein/agent/model"
+	"skein/delegate"
 )
 
 // mostDenials is how often the same call is denied to an agent. Who goes on asking for it is not
@@ -41,5 +42,5 @@ func (d *denials) enough(c model.ToolCall) string {
 	if d.times[[2]string{c.Name, c.Args}] < mostDenials {
 		return ""
 	}
-	return fmt.Sprintf("this same call was denied %d times, and the user is not asked again. Go on without it, and say so in your answer", mostDenials)
+	return fmt.Sprintf("this same call was denied %d times, and the user is not asked again"+delegate.GoOn, mostDenials)
 }

@@ -91,11 +91,11 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 	if usd <= limit {
 		return
 	}
-	ok, why := b.ask(ctx, gate.Question{
+	v := b.ask(ctx, gate.Question{
 		Agent: b.ordinal, Title: b.title, Tool: delegate.Name, Dir: b.place.ws.Path, Detail: strings.Join(lines, "\n"),
 		Purpose: fmt.Sprintf("start %s: their first requests read %v, for %s", children(len(lines)), all, model.Dollars(usd)),
 	})
-	if ok {
+	if v.granted {
 		return
 	}
 	if b.run.o.Asker == nil {
@@ -103,7 +103,7 @@ func (b *batch) confirm(ctx context.Context, jobs []scheduler.Job) {
 			"run it on a terminal to be asked, or raise --confirm-usd")
 	}
 	text := fmt.Sprintf("%s refused: the first requests of %s, about %d tokens by their size, cost more than the %s that need no consent: %s. Do the work yourself, or delegate less at once.",
-		delegate.Name, children(len(lines)), measured.cached+measured.fresh, model.Dollars(limit), why)
+		delegate.Name, children(len(lines)), measured.cached+measured.fresh, model.Dollars(limit), v.told())
 	for i := range b.outcomes {
 		if o := &b.outcomes[i]; o.child != nil {
 			*o = outcome{result: tools.Fail(text), denied: true}

@@ -11,6 +11,7 @@ import (
 	"skein/agent"
 	"skein/agent/journal"
 	"skein/agent/model"
+	"skein/delegate"
 	"skein/scheduler"
 	"skein/tools"
 	"skein/tools/gate"
@@ -77,16 +78,32 @@ func (i *inbox) ask(ctx context.Context, q gate.Question) (a gate.Answer, by str
 	return a, byUser, nil
 }
 
+// A verdict is what became of a question.
+type verdict struct {
+	granted bool
+	why     string // it was not
+	unasked bool   // since nobody gave an answer
+}
+
+// told is why, in words for a model.
+func (v verdict) told() string {
+	if v.unasked {
+		return v.why + delegate.GoOn
+	}
+	return v.why
+}
+
 // ask puts a question of the agent's to a person; without an answer it is no. Waiting is not the
 // agent's own time.
-func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
+func (n *node) ask(ctx context.Context, q gate.Question) verdict {
 	defer n.clocks.wait()()
 	answer, by, err := n.run.inbox.ask(ctx, q)
+	why, unasked := "", false
 	switch {
 	case errors.Is(err, errNobody):
-		why = "nobody could be asked: this run has no terminal. Go on without it, and say so in your answer"
+		why, unasked = "nobody could be asked: this run has no terminal", true
 	case errors.Is(err, errLate):
-		why = "the user did not answer in time, and the question is withdrawn. Go on without it, and say so in your answer"
+		why, unasked = "the user did not answer in time, and the question is withdrawn", true
 	case ctx.Err() != nil:
 		_, cause := agent.Ended(ctx)
 		why = "not answered: " + cause
@@ -98,11 +115,11 @@ func (n *node) ask(ctx context.Context, q gate.Question) (ok bool, why string) {
 			why += ": " + answer.Reason
 		}
 	}
-	if errors.Is(err, errNobody) || errors.Is(err, errLate) {
+	if unasked {
 		n.run.unasked.Store(true)
 	}
 	n.record(&journal.Approval{About: q.Tool + ": " + q.Purpose, For: q.Agent, By: by, Granted: answer.Granted, Again: answer.Again, Reason: why})
-	return answer.Granted, why
+	return verdict{answer.Granted, why, unasked}
 }
 
 // askCall asks about a call. If it must not run, its outcome says why.
@@ -117,11 +134,11 @@ func (b *batch) askCall(ctx context.Context, i int, tool tools.Tool, effect sche
 		o.result, o.denied = tools.Fail(why), true
 		return false
 	}
-	ok, why := b.ask(ctx, gate.Question{
+	v := b.ask(ctx, gate.Question{
 		Agent: b.ordinal, Title: b.title, Tool: call.Name, Purpose: b.purpose(call.Name, effect), Detail: detail, Dir: b.place.ws.Path,
 	})
-	if !ok {
-		o.result, o.denied = tools.Fail(why), ctx.Err() == nil
+	if !v.granted {
+		o.result, o.denied = tools.Fail(v.told()), ctx.Err() == nil
 		return false
 	}
 	// A person takes time, and may have changed the file meanwhile: yes was said to what was shown.

@@ -49,8 +49,9 @@ func (b *batch) merge(ctx context.Context, c *child, rep *delegate.Report) error
 	}
 	// To the tree of the parent a merge is a write.
 	if b.policy.Decide(gate.Call{Tool: delegate.Name, Effect: scheduler.Write}).Verdict == gate.Ask {
-		if ok, why := b.askMerge(ctx, c, rep, merged); !ok {
-			return keep(why, "")
+		if v := b.askMerge(ctx, c, rep, merged); !v.granted {
+			rep.Unasked = v.unasked
+			return keep(v.why, "")
 		}
 	}
 	if err := b.run.journal.Barrier(); err != nil {
@@ -190,7 +191,7 @@ func (k *clash) lines() []string {
 }
 
 // askMerge asks a person before a writer's change reaches the tree.
-func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, merged string) (bool, string) {
+func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, merged string) verdict {
 	from, to, files, what := c.change.Base, c.change.Commit, c.change.Files, "merge its changes"
 	if b.policy.Isolated {
 		what += " into the copy of " + b.ordinal // not to be granted with one into the user's tree
@@ -203,7 +204,7 @@ func (b *batch) askMerge(ctx context.Context, c *child, rep *delegate.Report, me
 	}
 	diff, undiffed := b.run.repo.Diff(ctx, from, to)
 	if errors.Join(err, undiffed) != nil {
-		return false, "its diff could not be shown"
+		return verdict{why: "its diff could not be shown"}
 	}
 	return b.ask(ctx, gate.Question{
 		Agent: c.name, Title: c.d.Label(), Tool: delegate.Name, Purpose: what, Detail: diff, Dir: b.place.ws.Path, Paths: names(files),

@@ -93,9 +93,12 @@ type Outcome struct {
 	Cause   string     // in words, for every stop but completed
 	Err     error      // the model's error, for model-error
 	Answer  string     // the last text of the parent, whatever the stop
-	Unasked bool       // something was refused because nobody could be asked
+	Unasked bool       // something was refused because nobody answered
 	Session string
 	Dir     string // the workspace the run worked in
+
+	// The changes that are kept because nobody answered whether to merge them, as they are kept.
+	Unmerged []string
 }
 
 func (o Options) withDefaults() Options {

@@ -99,6 +99,7 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	r.journal.Append("0", r.receipt(ended, r.since(started)))
 	return Outcome{
 		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Session: o.Session, Dir: r.dir,
+		Unmerged: r.sum.unmerged, // no child is left that could add to it
 	}, err
 }
 

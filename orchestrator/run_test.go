@@ -294,9 +294,10 @@ func TestNobodyToAsk(t *testing.T) {
 	r := newRig(t, threeQuickWriters).repo(abc)
 	before := r.tree()
 	out := r.run(func(o *orchestrator.Options) { o.Access = gate.Confirm })
-	if !out.Unasked || out.Stop != agent.Completed {
-		t.Errorf("outcome %+v, want completed with something unasked", out)
+	if !out.Unasked || out.Stop != agent.Completed || !slices.Equal(out.Unmerged, []string{"0.1", "0.2", "0.3"}) {
+		t.Errorf("outcome %+v, want completed with three changes unasked", out)
 	}
+	wants(t, r.reports(), "has no terminal"+delegate.GoOn, "has no terminal"+delegate.GoOn, "has no terminal"+delegate.GoOn)
 	if r.tree() != before {
 		t.Error("the tree changed without approval")
 	}

@@ -104,6 +104,9 @@ func (b *batch) settleChange(ctx context.Context, c *child, rep *delegate.Report
 			return c.change.Commit, "", err
 		}
 		rep.Show = "skein worktrees show " + path.Base(ref)
+		if rep.Unasked {
+			b.run.sum.left(path.Base(ref))
+		}
 	}
 	b.drop(ctx, c.copy)
 	return c.change.Commit, ref, err

@@ -17,7 +17,9 @@ type tally struct {
 	mu   sync.Mutex
 	sums journal.RunEnded // those of the children
 	busy time.Duration
-	by   map[string]model.Usage // by model
+
+	unmerged []string               // changes that are kept because nobody answered
+	by       map[string]model.Usage // by model
 }
 
 func newTally() *tally { return &tally{by: map[string]model.Usage{}} }
@@ -42,6 +44,13 @@ func (t *tally) settled(rep delegate.Report) {
 	}
 	t.busy += rep.Elapsed
 	t.usedLocked(rep.By, rep.Usage)
+}
+
+// left notes a change that is kept, under this name, because nobody answered.
+func (t *tally) left(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unmerged = append(t.unmerged, name)
 }
 
 func (t *tally) usedLocked(by string, u model.Usage) {

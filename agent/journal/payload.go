@@ -178,7 +178,7 @@ type RunEnded struct {
 	Stop     string `json:"stop"`
 	Cause    string `json:"cause,omitempty"`
 	Answer   string `json:"answer"`
-	Unasked  bool   `json:"unasked,omitempty"` // something was refused because nobody could be asked
+	Unasked  bool   `json:"unasked,omitempty"` // something was refused because nobody answered
 	Children int    `json:"children"`
 	Merged   int    `json:"merged"`
 	Kept     int    `json:"kept"`

@@ -121,6 +121,7 @@ func TestReport(t *testing.T) {
 		{"timeout", ended(orchestrator.Outcome{Stop: agent.Timeout}), 3, "--timeout"},
 		{"output limit", ended(orchestrator.Outcome{Stop: agent.OutputLimit}), 3, "--max-tokens"},
 		{"nobody asked", ended(orchestrator.Outcome{Stop: agent.Completed, Unasked: true}), 3, "--access auto"},
+		{"nobody merged", ended(orchestrator.Outcome{Stop: agent.Completed, Unasked: true, Unmerged: []string{"0.2", "0.3"}}), 3, "skein worktrees merge 0.2"},
 		{"model", ended(orchestrator.Outcome{Stop: agent.ModelError, Err: &model.Error{Provider: "p", Message: "m", Advice: "start it"}}), 1, "start it"},
 		{"cancelled", ended(orchestrator.Outcome{Stop: agent.Cancelled}), 130, "merged"},
 		{"context", fmt.Errorf("run: %w", context.Canceled), 130, ""},

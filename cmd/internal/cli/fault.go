@@ -76,6 +76,8 @@ type stopError struct {
 	cause   string
 	err     error // the model's, for model-error
 	unasked bool
+	// Whose changes are kept because nobody answered.
+	unmerged []string
 }
 
 // ended returns the error for an outcome, nil for one to be content with.
@@ -83,14 +85,16 @@ func ended(o orchestrator.Outcome) error {
 	if o.Stop == agent.Completed && !o.Unasked {
 		return nil
 	}
-	return &stopError{stop: o.Stop, cause: o.Cause, err: o.Err, unasked: o.Unasked}
+	return &stopError{stop: o.Stop, cause: o.Cause, err: o.Err, unasked: o.Unasked, unmerged: o.Unmerged}
 }
 
 func (e *stopError) Error() string {
-	if e.stop == agent.Completed {
-		return "run: a call was refused because nobody could be asked"
-	}
-	if e.cause == "" {
+	switch {
+	case e.stop == agent.Completed && len(e.unmerged) > 0:
+		return "run: nobody answered whether to merge what " + strings.Join(e.unmerged, ", ") + " changed"
+	case e.stop == agent.Completed:
+		return "run: a call was refused because nobody answered"
+	case e.cause == "":
 		return "run: " + string(e.stop)
 	}
 	return "run: " + string(e.stop) + ": " + e.cause
@@ -103,7 +107,10 @@ func (e *stopError) Unwrap() error { return e.err }
 func (e *stopError) Hint() string {
 	switch e.stop {
 	case agent.Completed:
-		return "run it in a terminal, or with --access auto and, where that asks, a higher --confirm-usd"
+		if len(e.unmerged) > 0 {
+			return "skein worktrees merge " + e.unmerged[0] + " brings it in; a run in a terminal asks before, one with --access auto does not"
+		}
+		return "answer in a terminal, within --ask-timeout; or run it with --access auto and, where that asks, a higher --confirm-usd"
 	case agent.MaxTurns:
 		return "raise --max-turns, or ask for less at once"
 	case agent.OverBudget:
