@@ -89,7 +89,7 @@ func TestConfirmUSD(t *testing.T) {
 		{name: "nobody", limit: 0.5, why: "nobody could be asked", unasked: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := orchestrator.Options{Mode: delegate.Full, ConfirmUSD: tt.limit}
+			o := orchestrator.Options{Mode: delegate.Full, Limits: orchestrator.Limits{ConfirmUSD: tt.limit}}
 			if tt.asker != nil {
 				o.Asker = tt.asker
 			}
@@ -133,7 +133,7 @@ func TestRefusalHoldsNoFigureOfTheProvider(t *testing.T) {
 				return costs(says("done"), 100, 10)
 			}
 			return costs(says("", look), counted, 10)
-		}, orchestrator.Options{Mode: delegate.Full, ConfirmUSD: 0.01, Price: &model.Price{Input: 1000, CacheRead: 1000, Output: 1000}})
+		}, orchestrator.Options{Mode: delegate.Full, Limits: orchestrator.Limits{ConfirmUSD: 0.01}, Price: &model.Price{Input: 1000, CacheRead: 1000, Output: 1000}})
 	}
 	if len(told) != 2 || told[0] != told[1] || !strings.Contains(told[0], "refused: the first requests of 1 subagent, about ") {
 		t.Errorf("told %q, want the same refusal twice", told)
@@ -157,7 +157,7 @@ func TestRefusedChildrenLeaveNoTrace(t *testing.T) {
 			return costs(says("", look, look), 1000, 10)
 		}
 		return costs(says(fmt.Sprint(len(asker.asked))), 100, 10)
-	}, orchestrator.Options{ConfirmUSD: 0.01, Price: price, Asker: asker, MaxChildren: 2, Jobs: 1})
+	}, orchestrator.Options{Limits: orchestrator.Limits{ConfirmUSD: 0.01, MaxChildren: 2, Jobs: 1}, Price: price, Asker: asker})
 	if got := strings.Join(names, " "); got != "0.1 0.2" || len(asker.asked) != 2 {
 		t.Errorf("%s worked after %d questions, want 0.1 0.2 after 2", got, len(asker.asked))
 	}

@@ -22,7 +22,7 @@ func TestChildThatNeverAnswers(t *testing.T) {
 		sibling := &grove{turns: []reply{looks("a.txt")}}
 		out, err := orchestrator.Run(t.Context(), orchestrator.Options{
 			Dir: r.dir, Client: plant(&grove{turns: []reply{{{writes: true, child: hangs}, {child: sibling}}}}),
-			Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1", ChildTime: time.Minute,
+			Access: gate.Auto, Boxes: orchestrator.Boxes{NoSandbox: true}, Cache: r.cache, Session: "s1", Limits: orchestrator.Limits{ChildTime: time.Minute},
 			Watch: func(e journal.Event) { r.events = append(r.events, e) },
 		}, "go")
 		settled := r.settled()

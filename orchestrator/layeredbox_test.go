@@ -55,7 +55,7 @@ func layered(t *testing.T) *layeredBox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{o: Options{Environ: os.Environ()}.withDefaults(), dir: dir, repo: repo}
+	r := &run{o: Options{Boxes: Boxes{Environ: os.Environ()}}.withDefaults(), dir: dir, repo: repo}
 	s := copySite(c, dir)
 	l, err := openLayers(t.Context(), r.policy(s, true), s)
 	if err != nil {

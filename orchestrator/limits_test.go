@@ -87,13 +87,13 @@ func TestChildrenReportAtTheirLimits(t *testing.T) {
 		want string
 		wall time.Duration // replies of the child take a minute
 	}{
-		{name: "turns", o: orchestrator.Options{ChildTurns: 3}, want: "max-turns (stopped at its limit of 3 turns) · 4 turns\nanswer:\nfound half", wall: 4 * time.Minute},
-		{name: "tokens", o: orchestrator.Options{ChildBudget: 500}, want: "budget (stopped at its limit of 500 tokens) · 5 turns\nanswer:\nfound half", wall: 5 * time.Minute},
-		{name: "dollars", o: orchestrator.Options{ChildBudgetUSD: 7, Price: price}, want: "budget (stopped at its limit of $7.00) · 7 turns\nanswer:\nfound half", wall: 7 * time.Minute},
-		{name: "the run's tokens", o: orchestrator.Options{Budget: 1000}, want: "budget (stopped at the run's limit of 1000 tokens) · 7 turns\nanswer:\nfound half", wall: 7 * time.Minute},
-		{name: "time", o: orchestrator.Options{ChildTime: 10 * time.Minute}, want: "timeout (stopped at its limit of 10m0s) · 9 turns\nanswer:\nlooking", wall: 10 * time.Minute},
-		{name: "time, a little longer", o: orchestrator.Options{ChildTime: 5*time.Minute + 40*time.Second}, want: "timeout (stopped at its limit of 5m40s) · 5 turns\nanswer:\nlooking", wall: 5*time.Minute + 40*time.Second},
-		{name: "time, and no report", o: orchestrator.Options{ChildTime: 10 * time.Minute}, deaf: true, want: "timeout (stopped at its limit of 10m0s) · 9 turns\nanswer:\nlooking", wall: 10 * time.Minute},
+		{name: "turns", o: orchestrator.Options{Limits: orchestrator.Limits{ChildTurns: 3}}, want: "max-turns (stopped at its limit of 3 turns) · 4 turns\nanswer:\nfound half", wall: 4 * time.Minute},
+		{name: "tokens", o: orchestrator.Options{Limits: orchestrator.Limits{ChildBudget: 500}}, want: "budget (stopped at its limit of 500 tokens) · 5 turns\nanswer:\nfound half", wall: 5 * time.Minute},
+		{name: "dollars", o: orchestrator.Options{Limits: orchestrator.Limits{ChildBudgetUSD: 7}, Price: price}, want: "budget (stopped at its limit of $7.00) · 7 turns\nanswer:\nfound half", wall: 7 * time.Minute},
+		{name: "the run's tokens", o: orchestrator.Options{Limits: orchestrator.Limits{Budget: 1000}}, want: "budget (stopped at the run's limit of 1000 tokens) · 7 turns\nanswer:\nfound half", wall: 7 * time.Minute},
+		{name: "time", o: orchestrator.Options{Limits: orchestrator.Limits{ChildTime: 10 * time.Minute}}, want: "timeout (stopped at its limit of 10m0s) · 9 turns\nanswer:\nlooking", wall: 10 * time.Minute},
+		{name: "time, a little longer", o: orchestrator.Options{Limits: orchestrator.Limits{ChildTime: 5*time.Minute + 40*time.Second}}, want: "timeout (stopped at its limit of 5m40s) · 5 turns\nanswer:\nlooking", wall: 5*time.Minute + 40*time.Second},
+		{name: "time, and no report", o: orchestrator.Options{Limits: orchestrator.Limits{ChildTime: 10 * time.Minute}}, deaf: true, want: "timeout (stopped at its limit of 10m0s) · 9 turns\nanswer:\nlooking", wall: 10 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestClosingTurnInTheRestOfTheTime(t *testing.T) {
 				return says("found half")
 			}
 			return says("looking", read)
-		}, orchestrator.Options{Timeout: 10 * time.Minute})
+		}, orchestrator.Options{Limits: orchestrator.Limits{Timeout: 10 * time.Minute}})
 		if wall := time.Since(began); out.Stop != "timeout" || out.Cause != "stopped at the run's limit of 10m0s" || out.Answer != "found half" || wall != 9*time.Minute+50*time.Second {
 			t.Errorf("Run = %s (%s) %q after %v, want timeout, and the report after 9m50s", out.Stop, out.Cause, out.Answer, wall)
 		}
@@ -170,7 +170,7 @@ func TestAgentsAreWarned(t *testing.T) {
 				return costs(says("", read), 90, 10)
 			}
 			return costs(says("done"), 90, 10)
-		}, orchestrator.Options{ChildTurns: 9, ChildBudget: 1000, ChildTime: 8 * time.Minute, Timeout: 11 * time.Minute})
+		}, orchestrator.Options{Limits: orchestrator.Limits{ChildTurns: 9, ChildBudget: 1000, ChildTime: 8 * time.Minute, Timeout: 11 * time.Minute}})
 		want := map[string][]string{
 			"0.1": {"", "", "", "", "", "", "more than 80 % of your time of 8m0s. Finish now, or report what you have."},
 			"0":   {"more than 80 % of the run's time of 11m0s. Finish now, or report what you have.", ""},
@@ -208,7 +208,7 @@ func TestAllReportWhenTheRunsTimeIsUp(t *testing.T) {
 				return says("", look)
 			}
 			return says("looking", read)
-		}, orchestrator.Options{Timeout: 10 * time.Minute, MaxDepth: 2, MaxTurns: 1000, ChildTurns: 1000})
+		}, orchestrator.Options{Limits: orchestrator.Limits{Timeout: 10 * time.Minute, MaxDepth: 2, MaxTurns: 1000, ChildTurns: 1000}})
 		if wall := time.Since(began); out.Stop != "timeout" || out.Answer != "found by 0" || wall > 10*time.Minute-closing+10*time.Second {
 			t.Errorf("Run = %s (%s) %q after %v, want timeout and its report", out.Stop, out.Cause, out.Answer, wall)
 		}

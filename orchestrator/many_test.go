@@ -32,7 +32,7 @@ func grow(t testing.TB, f *forest, edit func(*orchestrator.Options)) (r *rig, wa
 	}
 	began := time.Now()
 	o := orchestrator.Options{
-		Dir: r.dir, Client: f, Access: gate.Auto, NoSandbox: true, Cache: t.TempDir(), Session: "s1",
+		Dir: r.dir, Client: f, Access: gate.Auto, Boxes: orchestrator.Boxes{NoSandbox: true}, Cache: t.TempDir(), Session: "s1",
 		Watch: func(e journal.Event) { r.events = append(r.events, e) },
 	}
 	edit(&o)

@@ -102,7 +102,7 @@ func TestPricesOfChildModels(t *testing.T) {
 	t.Parallel()
 	client, _ := second(t, `[{say: done}]`)
 	price := &model.Price{Input: 1, CacheRead: 1, CacheWrite: 1, Output: 1}
-	o := orchestrator.Options{Dir: t.TempDir(), Client: client, Price: price, BudgetUSD: 1, ChildModels: []orchestrator.ChildModel{{Name: "other/one", Client: client}}}
+	o := orchestrator.Options{Dir: t.TempDir(), Client: client, Price: price, Limits: orchestrator.Limits{BudgetUSD: 1}, ChildModels: []orchestrator.ChildModel{{Name: "other/one", Client: client}}}
 	if _, err := orchestrator.Run(t.Context(), o, "go"); err == nil || err.Error() != "limit the cost of other/one: its prices are unknown" {
 		t.Errorf("Run = %v, want an error about other/one", err)
 	}

@@ -42,38 +42,52 @@ type Options struct {
 	Tools  []string      // names of the built-in tools offered; nil offers all, empty none
 	Own    []tools.Tool  // the caller's own, offered to every agent after those; their calls may overlap
 
-	NoSandbox      bool                                      // run commands without a box (--sandbox off)
-	AllowNet       bool                                      // commands in boxes have the host's network (--allow-net)
-	Readable       []string                                  // what boxes show of the host besides (--readable); see [sandbox.Policy]
-	Probe          func(ctx context.Context, net bool) error // finds out whether boxes hold here; nil: [sandbox.Probe]
-	Init           string                                    // program that serves as a box's init; see [sandbox.Policy]
-	Environ        []string                                  // the user's environment, from which boxes get the harmless part
-	Cache          string                                    // where copies live; "" = the user's cache folder
-	Copies         string                                    // how they are made: auto, overlay or fresh [auto]
-	Jobs           int                                       // agents at work at once [8]
-	ProcessJobs    int                                       // commands in flight over the whole run [number of CPUs]
-	MaxDepth       int                                       // levels of children [1]
-	MaxChildren    int                                       // children per run [64]
-	MaxTurns       int                                       // of the parent [50]
-	ChildTurns     int                                       // of each child [30]
-	Timeout        time.Duration                             // of the run [none]
-	AskTime        time.Duration                             // for a person's answer; then it is no [10m]
-	ChildTime      time.Duration                             // of each child, counted from its slot [15m]
-	Budget         int64                                     // tokens of the whole run [none]
-	BudgetUSD      float64                                   // dollars of the whole run; needs Price [none]
-	ChildBudget    int64                                     // tokens of each child, out of Budget [none]
-	ChildBudgetUSD float64                                   // dollars of each child, out of BudgetUSD; needs prices [none]
-	ConfirmUSD     float64                                   // a person is asked before children start whose first requests cost more dollars; needs prices [off]
-	Price          *model.Price                              // of the model; nil leaves costs unknown
-	ChildModels    []ChildModel                              // other models that children can be given; none leaves them the parent's
-	Form           *agent.Form                               // of the parent's final answer; nil leaves it free
-	Mask           *mask.Mask                                // hides secrets in tool results and in the journal; nil hides nothing
+	Boxes  // what holds commands
+	Limits // of the run and of each child
+
+	Cache  string // where copies live; "" = the user's cache folder
+	Copies string // how they are made: auto, overlay or fresh [auto]
+
+	Price       *model.Price // of the model; nil leaves costs unknown
+	ChildModels []ChildModel // other models that children can be given; none leaves them the parent's
+	Form        *agent.Form  // of the parent's final answer; nil leaves it free
+	Mask        *mask.Mask   // hides secrets in tool results and in the journal; nil hides nothing
 
 	Session string              // id of the session; "" makes one
 	Date    time.Time           // that models are told; zero: of Now. A replay gives the recorded one
 	Now     func() time.Time    // nil: time.Now
 	Watch   func(journal.Event) // told of every event, in journal order, one at a time
 	Control *Control            // reaches into the run while it goes on; nil: nobody does
+}
+
+// Boxes are the part of [Options] about what holds the commands of agents.
+type Boxes struct {
+	NoSandbox bool                                      // run commands without a box (--sandbox off)
+	AllowNet  bool                                      // commands in boxes have the host's network (--allow-net)
+	Readable  []string                                  // what boxes show of the host besides (--readable); see [sandbox.Policy]
+	Probe     func(ctx context.Context, net bool) error // finds out whether boxes hold here; nil: [sandbox.Probe]
+	Init      string                                    // program that serves as a box's init; see [sandbox.Policy]
+	Environ   []string                                  // the user's environment, from which boxes get the harmless part
+}
+
+// Limits are the part of [Options] about how much a run and each of its children may do.
+type Limits struct {
+	Jobs        int // agents at work at once [8]
+	ProcessJobs int // commands in flight over the whole run [number of CPUs]
+	MaxDepth    int // levels of children [1]
+	MaxChildren int // children per run [64]
+	MaxTurns    int // of the parent [50]
+	ChildTurns  int // of each child [30]
+
+	Timeout   time.Duration // of the run [none]
+	ChildTime time.Duration // of each child, counted from its slot [15m]
+	AskTime   time.Duration // for a person's answer; then it is no [10m]
+
+	Budget         int64   // tokens of the whole run [none]
+	BudgetUSD      float64 // dollars of the whole run; needs Price [none]
+	ChildBudget    int64   // tokens of each child, out of Budget [none]
+	ChildBudgetUSD float64 // dollars of each child, out of BudgetUSD; needs prices [none]
+	ConfirmUSD     float64 // a person is asked before children start whose first requests cost more dollars; needs prices [off]
 }
 
 // OnConflict says what happens when a writer's change does not merge. What is not merged in the

@@ -126,10 +126,10 @@ func (r *rig) runContext(ctx context.Context, edit func(*orchestrator.Options)) 
 	}
 	r.events, r.payloads = nil, nil
 	o := orchestrator.Options{
-		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache, Environ: os.Environ(),
-		Probe:       func(context.Context, bool) error { return boxes() },
-		ProcessJobs: 16, // commands of tests wait for each other
-		Session:     "s1", Watch: func(e journal.Event) {
+		Dir: r.dir, Client: client, ModelName: "script/test", Access: gate.Auto, Cache: r.cache,
+		Boxes:   orchestrator.Boxes{Environ: os.Environ(), Probe: func(context.Context, bool) error { return boxes() }},
+		Limits:  orchestrator.Limits{ProcessJobs: 16}, // commands of tests wait for each other
+		Session: "s1", Watch: func(e journal.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.events = append(r.events, e)

@@ -230,10 +230,10 @@ func liveThrough(t *testing.T, c faulter, s season, prepare func(*rig)) (trace s
 		defer s.endLater(control, 1)()
 		r.out, err = orchestrator.Run(ctx, orchestrator.Options{
 			Control: control,
-			Dir:     r.dir, Client: f, Access: gate.Auto, NoSandbox: true, Cache: r.cache, Session: "s1",
-			Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, Timeout: s.timeout, ChildTime: time.Minute,
-			Now:   func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
-			Watch: func(e journal.Event) { r.events = append(r.events, e) },
+			Dir:     r.dir, Client: f, Access: gate.Auto, Boxes: orchestrator.Boxes{NoSandbox: true}, Cache: r.cache, Session: "s1",
+			Limits: orchestrator.Limits{Jobs: s.slots, MaxDepth: 3, MaxChildren: 100, Budget: s.budget, Timeout: s.timeout, ChildTime: time.Minute},
+			Now:    func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
+			Watch:  func(e journal.Event) { r.events = append(r.events, e) },
 		}, "go")
 		if err != nil {
 			c.Errorf("Run = %v", err)

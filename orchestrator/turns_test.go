@@ -59,7 +59,7 @@ func talk(tb testing.TB, turns int) []mark {
 	m := &talker{turns: turns}
 	var marks []mark
 	_, err := orchestrator.Run(tb.Context(), orchestrator.Options{
-		Dir: dir, Client: m, Access: gate.Auto, NoSandbox: true, MaxTurns: 100,
+		Dir: dir, Client: m, Access: gate.Auto, Boxes: orchestrator.Boxes{NoSandbox: true}, Limits: orchestrator.Limits{MaxTurns: 100},
 		Watch: func(e journal.Event) {
 			if e.Kind != "reply" {
 				return

@@ -110,7 +110,7 @@ func TestVerifyMergeNeedsABox(t *testing.T) {
 	var events []journal.Event
 	_, err := orchestrator.Run(t.Context(), orchestrator.Options{
 		Dir: t.TempDir(), Client: planner{}, VerifyMerge: "true",
-		Probe: func(context.Context, bool) error { return no },
+		Boxes: orchestrator.Boxes{Probe: func(context.Context, bool) error { return no }},
 		Watch: func(e journal.Event) { events = append(events, e) },
 	}, "go")
 	if h := (interface{ Hint() string })(nil); !errors.Is(err, no) || !errors.As(err, &h) || !strings.Contains(h.Hint(), "--sandbox off") {

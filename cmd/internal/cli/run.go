@@ -276,14 +276,16 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		return orchestrator.Options{}, err
 	}
 	options := orchestrator.Options{
-		Dir: dir, BudgetUSD: o.budgetUSD, Form: answer, Verify: o.verify, VerifyMerge: o.checks, OnConflict: orchestrator.OnConflict(o.conflict), Copies: o.copies, Readers: orchestrator.Readers(o.readers),
-		ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD, ConfirmUSD: o.confirmUSD, ProcessJobs: o.processJobs,
-		Mode: mode, Access: gate.Access(o.access), Tools: names,
-		NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ(),
-		Jobs: o.jobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
-		MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
-		Each: o.confirmEach, AskTime: o.askTimeout,
-		Timeout: o.timeout, ChildTime: o.childTimeout, Budget: o.budget,
+		Dir: dir, Mode: mode, Access: gate.Access(o.access), Each: o.confirmEach, Tools: names, Form: answer,
+		Verify: o.verify, VerifyMerge: o.checks, OnConflict: orchestrator.OnConflict(o.conflict),
+		Readers: orchestrator.Readers(o.readers), Copies: o.copies,
+		Boxes: orchestrator.Boxes{NoSandbox: o.sandbox == "off", AllowNet: o.allowNet, Readable: shown, Environ: os.Environ()},
+		Limits: orchestrator.Limits{
+			Jobs: o.jobs, ProcessJobs: o.processJobs, MaxDepth: o.maxDepth, MaxChildren: o.maxChildren,
+			MaxTurns: o.maxTurns, ChildTurns: o.childTurn,
+			Timeout: o.timeout, ChildTime: o.childTimeout, AskTime: o.askTimeout,
+			Budget: o.budget, BudgetUSD: o.budgetUSD, ChildBudget: o.childBudget, ChildBudgetUSD: o.childUSD, ConfirmUSD: o.confirmUSD,
+		},
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
 		options.Asker = gate.Terminal(keyboard{os.Stdin}, os.Stderr)

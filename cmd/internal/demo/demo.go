@@ -155,7 +155,7 @@ func (p project) orchestrate(ctx context.Context, o Options, folder string, watc
 	defer client.Close()
 	return orchestrator.Run(ctx, orchestrator.Options{
 		Dir: p.dir, Client: client, ModelName: "script/demo", Mode: o.Mode, Access: gate.Auto,
-		NoSandbox: o.NoSandbox, Environ: environ(), Cache: filepath.Join(folder, "cache"), Watch: watch,
+		Boxes: orchestrator.Boxes{NoSandbox: o.NoSandbox, Environ: environ()}, Cache: filepath.Join(folder, "cache"), Watch: watch,
 	}, instruction)
 }
 
