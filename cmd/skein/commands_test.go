@@ -95,7 +95,7 @@ func recorder(ts *testscript.TestScript, _ bool, args []string) {
 
 // atTerminal PROMPT ANSWER OUT PROGRAM ARGS... runs a program whose standard input and error are
 // a terminal. Ahead of the prompt a y is typed, which is to count for nothing; once the prompt
-// was shown, the file ANSWER is typed. OUT is given what the terminal showed, and the program's
+// was shown, the file ANSWER is typed, or what comes out of a FIFO of that name. OUT is given what the terminal showed, and the program's
 // standard output behind it.
 func atTerminal(ts *testscript.TestScript, _ bool, args []string) {
 	person, program, err := openTerminal()
@@ -111,14 +111,13 @@ func atTerminal(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(program.Close())
 	timer := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 	defer timer.Stop()
-	answer := ts.ReadFile(args[1])
 	var shown []byte
 	for buf, typed := make([]byte, 4096), false; ; {
 		n, err := person.Read(buf)
 		shown = append(shown, buf[:n]...)
 		if !typed && bytes.Contains(shown, []byte(args[0])) {
 			typed = true
-			_, err := person.WriteString(answer)
+			_, err := person.WriteString(ts.ReadFile(args[1]))
 			ts.Check(err)
 		}
 		if err != nil { // the program has gone, and its end with it

@@ -156,6 +156,7 @@ func (t *terminal) read(ctx context.Context) (string, error) {
 		t.pending = nil
 		switch {
 		case errors.Is(l.err, io.EOF):
+			_, _ = io.WriteString(t.out, "\n") // what comes next stands in a line of its own
 			return "n", nil
 		case l.err != nil:
 			return "", l.err

@@ -48,6 +48,20 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// The end of the input leaves the cursor behind the question: what comes next stands in a line of
+// its own. A line that was typed brought its end.
+func TestTerminalEndsTheLineOfItsQuestion(t *testing.T) {
+	for in, want := range map[string]string{"": "\n", "y": "\n", "n\n": "tell the model why: "} {
+		var out strings.Builder
+		if _, err := gate.Terminal(strings.NewReader(in), &out).Ask(t.Context(), gate.Question{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(out.String(), want) {
+			t.Errorf("after %q the question ends with %q, want %q", in, out.String()[max(0, out.Len()-20):], want)
+		}
+	}
+}
+
 // The end of what is typed at a terminal, of which more may come, answers one question.
 func TestTerminalEndAnswersOneQuestion(t *testing.T) {
 	in := &ends{lines: []string{"", "y\n", "n no", "y\n"}}

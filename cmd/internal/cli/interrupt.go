@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -18,7 +17,7 @@ import (
 // when the work is over.
 func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
-	i := &interrupts{cancel: cancel, out: os.Stderr, exit: os.Exit}
+	i := &interrupts{cancel: cancel, exit: os.Exit, say: func(line string) { _, _ = fmt.Fprintln(os.Stderr, line) }}
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// Heard and dropped, not ignored: programs that we start would inherit that.
@@ -48,29 +47,31 @@ func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 type interruptsKey struct{}
 
 // ofRun has interrupts go step by step from now on: the first one calls endChildren, which tells
-// how many subagents it ends. The function it returns is called when the run is over.
-func ofRun(ctx context.Context, endChildren func() int) (over func()) {
+// how many subagents it ends. What is done is told by say, a line at a time. The function it
+// returns is called when the run is over.
+func ofRun(ctx context.Context, say func(line string), endChildren func() int) (over func()) {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
 		return func() {} // nobody listens to signals
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.endChildren = endChildren
+	before := i.say
+	i.endChildren, i.say = endChildren, say
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.endChildren = nil
+		i.endChildren, i.say = nil, before
 	}
 }
 
 // interrupts is what became of the signals so far.
 type interrupts struct {
 	cancel context.CancelFunc
-	out    io.Writer
 	exit   func(code int)
 
 	mu          sync.Mutex
+	say         func(line string)
 	endChildren func() int // nil outside of a run
 	pressed     []time.Time
 	stopping    bool // the context is cancelled
@@ -89,7 +90,7 @@ func (i *interrupts) press(s os.Signal, now time.Time) {
 	if s != os.Interrupt || i.endChildren == nil {
 		switch {
 		case i.told, i.stopping && s == os.Interrupt:
-			i.exit(exitInterrupted)
+			i.leave()
 		case i.stopping: // by Ctrl-C: whoever sends this has not been heard yet
 			i.say("the run is ending; once more to leave at once")
 		default:
@@ -101,7 +102,7 @@ func (i *interrupts) press(s os.Signal, now time.Time) {
 	i.pressed = append(i.pressed, now)
 	n := len(i.pressed)
 	if n >= 3 && now.Sub(i.pressed[n-3]) <= patience {
-		i.exit(exitInterrupted)
+		i.leave()
 		return
 	}
 	const leave = "Ctrl-C three times within 2 s leaves at once"
@@ -124,7 +125,15 @@ func (i *interrupts) stop(text string) {
 	i.cancel()
 }
 
-func (i *interrupts) say(text string) { _, _ = fmt.Fprintln(i.out, text) }
+// leave ends the process without waiting for anything.
+func (i *interrupts) leave() {
+	line := "left at once"
+	if i.endChildren != nil {
+		line += "; what subagents had changed and was not merged is kept: skein worktrees list"
+	}
+	i.say(line)
+	i.exit(exitInterrupted)
+}
 
 func subagents(n int) string {
 	if n == 1 {

@@ -92,10 +92,11 @@ func TestInterrupts(t *testing.T) {
 			var out strings.Builder
 			var did []string
 			do := func(what string) { did = append(did, what) }
-			i := &interrupts{cancel: func() { do(run) }, out: &out, exit: func(int) { do(leave) }}
+			say := func(line string) { out.WriteString(line + "\n") }
+			i := &interrupts{cancel: func() { do(run) }, say: say, exit: func(int) { do(leave) }}
 			if tt.children >= 0 {
 				ctx := context.WithValue(t.Context(), interruptsKey{}, i)
-				defer ofRun(ctx, func() int {
+				defer ofRun(ctx, say, func() int {
 					if tt.children > 0 {
 						do(children)
 					}
@@ -105,11 +106,14 @@ func TestInterrupts(t *testing.T) {
 			began := time.Now()
 			for n, p := range tt.presses {
 				i.press(p.s, began.Add(p.at))
-				if slices.Contains(did, leave) {
-					break // the process is gone
-				}
 				if lines := strings.Count(out.String(), "\n"); lines != n+1 {
 					t.Errorf("%d lines after %d signals: %q", lines, n+1, out.String())
+				}
+				if slices.Contains(did, leave) {
+					if told := strings.Contains(out.String(), "left at once; "); told != (tt.children >= 0) || strings.Contains(out.String(), "skein worktrees list") != told {
+						t.Errorf("it left saying %q, want where kept changes are if there is a run", out.String())
+					}
+					break // the process is gone
 				}
 			}
 			if !slices.Equal(did, tt.want) {

@@ -175,6 +175,9 @@ func confirm(ctx context.Context, in keyboard, out io.Writer, question string) (
 	}()
 	select {
 	case word := <-answer:
+		if !strings.HasSuffix(word, "\n") { // the end of the input leaves the cursor where it is
+			_, _ = io.WriteString(out, "\n")
+		}
 		word = strings.ToLower(strings.TrimSpace(word))
 		return word == "y" || word == "yes", nil
 	case <-ctx.Done():

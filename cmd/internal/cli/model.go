@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +18,6 @@ import (
 
 	"skein/agent/model"
 	"skein/cmd/internal/config"
-	"skein/cmd/internal/face"
 	"skein/cmd/internal/keys"
 	"skein/cmd/internal/provider"
 	"skein/tools/mask"
@@ -233,26 +230,4 @@ func (o modelOptions) parameters(c *cobra.Command) (model.Params, error) {
 		p.Extra[name] = json.RawMessage(value)
 	}
 	return p, nil
-}
-
-// notes tells the user things that are no event of a run. It and whatever else writes to the
-// same place take turns.
-type notes struct {
-	mu   sync.Mutex
-	out  io.Writer
-	mask *mask.Mask // nil masks nothing
-}
-
-// Write implements [io.Writer].
-func (n *notes) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.out.Write(p)
-}
-
-func (n *notes) say(text string) {
-	if n.mask != nil {
-		text = string(n.mask.Written([]byte(text)))
-	}
-	_, _ = fmt.Fprintln(n, "note: "+face.Line(text, 1000))
 }

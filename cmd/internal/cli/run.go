@@ -167,7 +167,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 	defer func() { err = errors.Join(err, closeChildren()) }()
 	options.ChildModels = children
 	if options.Asker != nil {
-		options.Asker = masked{options.Asker, m.mask}
+		options.Asker = quiet{masked{options.Asker, m.mask}, said}
 	}
 
 	out := c.OutOrStdout()
@@ -177,7 +177,7 @@ func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
 		options.Watch = events.Watch
 	}
 	options.Control = &orchestrator.Control{}
-	defer ofRun(c.Context(), options.Control.EndChildren)()
+	defer ofRun(c.Context(), said.urgent, options.Control.EndChildren)()
 	outcome, failed := orchestrator.Run(c.Context(), options, instruction)
 	if answer := string(m.mask.Written([]byte(outcome.Answer))); !o.json && answer != "" {
 		if _, err := fmt.Fprintln(out, strings.TrimRight(face.Visible(answer), "\n")); err != nil {
