@@ -108,6 +108,7 @@ type Outcome struct {
 	Err     error      // the model's error, for model-error
 	Answer  string     // the last text of the parent, whatever the stop
 	Unasked bool       // something was refused because nobody answered
+	Kept    int        // changes that were not merged and are kept
 	Session string
 	Dir     string // the workspace the run worked in
 

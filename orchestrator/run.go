@@ -96,9 +96,10 @@ func Run(ctx context.Context, o Options, instruction string) (out Outcome, err e
 	if err != nil {
 		ended.Stop, ended.Cause = agent.Failed, err.Error()
 	}
-	r.journal.Append("0", r.receipt(ended, r.since(started)))
+	receipt := r.receipt(ended, r.since(started))
+	r.journal.Append("0", receipt)
 	return Outcome{
-		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Session: o.Session, Dir: r.dir,
+		Stop: ended.Stop, Cause: ended.Cause, Err: ended.Err, Answer: ended.Text, Unasked: r.unasked.Load(), Kept: receipt.Kept, Session: o.Session, Dir: r.dir,
 		Unmerged: r.sum.unmerged, // no child is left that could add to it
 	}, err
 }

@@ -124,6 +124,8 @@ func TestReport(t *testing.T) {
 		{"nobody merged", ended(orchestrator.Outcome{Stop: agent.Completed, Unasked: true, Unmerged: []string{"0.2", "0.3"}}), 3, "skein worktrees merge 0.2"},
 		{"model", ended(orchestrator.Outcome{Stop: agent.ModelError, Err: &model.Error{Provider: "p", Message: "m", Advice: "start it"}}), 1, "start it"},
 		{"cancelled", ended(orchestrator.Outcome{Stop: agent.Cancelled}), 130, "merged"},
+		{"cancelled, with kept changes", ended(orchestrator.Outcome{Stop: agent.Cancelled, Kept: 2}), 130, "skein worktrees list"},
+		{"timeout, with kept changes", ended(orchestrator.Outcome{Stop: agent.Timeout, Kept: 1}), 3, "skein worktrees list"},
 		{"context", fmt.Errorf("run: %w", context.Canceled), 130, ""},
 		{"harness", errors.Join(errors.New("one\nline"), errors.New("another")), 1, "--verbose"},
 		{"hostile", errors.New("title \x1b]0;pwned\a"), 1, ""},

@@ -76,6 +76,7 @@ type stopError struct {
 	cause   string
 	err     error // the model's, for model-error
 	unasked bool
+	kept    int // changes
 	// Whose changes are kept because nobody answered.
 	unmerged []string
 }
@@ -85,7 +86,7 @@ func ended(o orchestrator.Outcome) error {
 	if o.Stop == agent.Completed && !o.Unasked {
 		return nil
 	}
-	return &stopError{stop: o.Stop, cause: o.Cause, err: o.Err, unasked: o.Unasked, unmerged: o.Unmerged}
+	return &stopError{stop: o.Stop, cause: o.Cause, err: o.Err, unasked: o.Unasked, unmerged: o.Unmerged, kept: o.Kept}
 }
 
 func (e *stopError) Error() string {
@@ -103,8 +104,15 @@ func (e *stopError) Error() string {
 // Unwrap returns what the model's provider said.
 func (e *stopError) Unwrap() error { return e.err }
 
-// Hint says what would let the run get further.
+// Hint says what would let the run get further, and where the rest of what was done is.
 func (e *stopError) Hint() string {
+	if e.kept > 0 && e.stop != agent.Completed {
+		return e.advice() + "; what was not merged is kept: skein worktrees list"
+	}
+	return e.advice()
+}
+
+func (e *stopError) advice() string {
 	switch e.stop {
 	case agent.Completed:
 		if len(e.unmerged) > 0 {
@@ -122,7 +130,7 @@ func (e *stopError) Hint() string {
 	case agent.Stuck:
 		return "see with --verbose what was tried, and say more exactly what is wanted"
 	case agent.Cancelled:
-		return "what was merged before is in the folder; nothing else was changed"
+		return "what was merged before stays in the folder; of unfinished writers nothing is in it"
 	}
 	if h := (interface{ Hint() string })(nil); errors.As(e.err, &h) && h.Hint() != "" {
 		return h.Hint()
