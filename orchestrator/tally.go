@@ -35,9 +35,9 @@ func (t *tally) settled(rep delegate.Report) {
 	case delegate.Kept, delegate.Conflict:
 		t.sums.Kept++
 	}
-	switch agent.Stop(rep.Stop) {
-	case agent.Completed:
-	case agent.Cancelled:
+	switch stop := agent.Stop(rep.Stop); {
+	case stop == agent.Completed && rep.Change != delegate.Lost:
+	case stop == agent.Cancelled:
 		t.sums.Cancelled++
 	default:
 		t.sums.Unfinished++

@@ -184,7 +184,7 @@ type RunEnded struct {
 	Kept     int    `json:"kept"`
 
 	Cancelled  int `json:"cancelled"`  // children
-	Unfinished int `json:"unfinished"` // children that failed, or ended at a limit
+	Unfinished int `json:"unfinished"` // children that failed, ended at a limit, or whose work was lost
 
 	Usage   model.Usage `json:"usage"`
 	Cost    *float64    `json:"cost_usd"` // null: unknown
