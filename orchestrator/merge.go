@@ -129,7 +129,7 @@ func (b *batch) combine(ctx context.Context, name string, ch worktree.Change) (m
 	if err != nil || wrong == "" {
 		return merged, nil, err
 	}
-	k := &clash{why: "merged, it fails a check", list: []worktree.Conflict{{Path: b.run.o.VerifyMerge, Kind: kindVerify, Text: wrong}}, start: merged}
+	k := &clash{why: "with it, the check of merges fails", list: []worktree.Conflict{{Path: b.run.o.VerifyMerge, Kind: kindVerify, Text: wrong}}, start: merged}
 	for _, c := range b.base.merged {
 		k.touch = append(k.touch, names(c.change.Files)...)
 	}

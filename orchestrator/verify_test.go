@@ -146,7 +146,7 @@ func TestVerifyMergeIsHeldBySolutions(t *testing.T) {
 	if s[0].Change != "merged" || s[1].Change != "conflict" || s[1].Ref == "" || !slices.ContainsFunc(s[1].Conflicts, func(c string) bool { return strings.HasSuffix(c, " (verify)") }) {
 		t.Errorf("settled %+v, want the second kept for its check", s)
 	}
-	for _, want := range []string{"| both are there\n", "not resolved: 0.3: it changed files that do not conflict: other\n", "not resolved: 0.4: merged, it fails a check"} {
+	for _, want := range []string{"| both are there\n", "not resolved: 0.3: it changed files that do not conflict: other\n", "not resolved: 0.4: with it, the check of merges fails"} {
 		if !strings.Contains(s[1].Report, want) {
 			t.Errorf("report %q, want %q", s[1].Report, want)
 		}
