@@ -176,9 +176,6 @@ func (q Question) text() string {
 		fmt.Fprintf(&b, "its task: %s\n", oneScreen(oneLine(q.Title)))
 	}
 	fmt.Fprintf(&b, "in %s\n", oneLine(q.Dir))
-	if len(q.Paths) > 0 {
-		fmt.Fprintf(&b, "files: %s\n", oneScreen(oneLine(strings.Join(q.Paths, ", "))))
-	}
 	lines := strings.Split(strings.TrimRight(q.Detail, "\n"), "\n")
 	for i, l := range lines {
 		switch left := len(lines) - mostLines; {
@@ -186,6 +183,12 @@ func (q Question) text() string {
 			b.WriteString("  | " + oneScreen(Visible(l)) + "\n")
 		case i == mostLines/2:
 			fmt.Fprintf(&b, "  … %d lines are not shown …\n", left)
+		}
+	}
+	if len(q.Paths) > 0 { // what scrolled away is said again where the answer is typed
+		fmt.Fprintf(&b, "agent %s, files: %s\n", oneLine(q.Agent), oneScreen(oneLine(strings.Join(q.Paths, ", "))))
+		if len(lines) > mostLines {
+			b.WriteString("to see all of it first answer n: it is kept, and skein worktrees shows and merges it\n")
 		}
 	}
 	return b.String()

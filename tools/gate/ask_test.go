@@ -139,12 +139,26 @@ func TestTerminalShowsWhatIsAsked(t *testing.T) {
 	if _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nagent 0.2 asks: fix \\x1b[31m\\nit (bash)\nits task: one\\ntwo\nin /w\nfiles: a, b\\n\n" +
+	want := "\nagent 0.2 asks: fix \\x1b[31m\\nit (bash)\nits task: one\\ntwo\nin /w\n" +
 		"  | rm -rf x\n" +
 		"  | allow? y = yes \\x1b[2K\\x0d\\u202eevil\\xff\ttab é\n" +
+		"agent 0.2, files: a, b\\n\n" +
 		"allow? y = yes, n = no, n REASON = no, and tell the model why: "
 	if out.String() != want {
 		t.Errorf("shown %q, want %q", out.String(), want)
+	}
+}
+
+// Below a change that is cut the question names its files, and how all of it is seen.
+func TestTerminalOfALargeChange(t *testing.T) {
+	var out strings.Builder
+	q := gate.Question{Agent: "0.2", Tool: "delegate_task", Paths: []string{"a", "b"}, Detail: strings.Repeat("+x\n", 500)}
+	if _, err := gate.Terminal(strings.NewReader("n\n"), &out).Ask(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	want := "  | +x\nagent 0.2, files: a, b\nto see all of it first answer n: it is kept, and skein worktrees shows and merges it\nallow? "
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("shown %q, want in it %q", out.String(), want)
 	}
 }
 
