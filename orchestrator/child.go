@@ -252,11 +252,13 @@ func (b *batch) accommodate(ctx context.Context, c *child, times clocks) (delega
 		if err != nil {
 			return where, err
 		}
-		if c.copy = cp; !writes {
-			c.copy = nil
-			if err := c.freeze(cp); err != nil {
-				return where, err
-			}
+		if writes {
+			c.copy, err = cp, cp.Note(c.message())
+		} else {
+			err = c.freeze(cp)
+		}
+		if err != nil {
+			return where, err
 		}
 		s = b.siteOf(cp)
 		where = delegate.Place{Frozen: !writes, Branch: snap.Branch, Snapshot: cp.Base.Commit, Uncommitted: snap.Uncommitted, Left: lefts(append(snap.Left[:len(snap.Left):len(snap.Left)], cp.Without...))}
@@ -301,10 +303,13 @@ func (c *child) collect(ctx context.Context) error {
 	case c.copy == nil:
 		c.run.warn(c.place.planted())
 	default:
-		c.change, c.unread = c.copy.Collect(ctx, fmt.Sprintf("skein: %s %s", c.name, c.d.Label()))
+		c.change, c.unread = c.copy.Collect(ctx, c.message())
 	}
 	return nil
 }
+
+// message is that of the commit with what the child changed.
+func (c *child) message() string { return fmt.Sprintf("skein: %s %s", c.name, c.d.Label()) }
 
 // siteOf is where the batch sees a copy.
 func (b *batch) siteOf(c *worktree.Copy) site {

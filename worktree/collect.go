@@ -1,10 +1,13 @@
 package worktree
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -52,6 +55,24 @@ func (c *Copy) Collect(ctx context.Context, message string) (Change, error) {
 		return Change{}, fmt.Errorf("collect %s: %w", c.Name, err)
 	}
 	return ch, nil
+}
+
+// Note says what the message of the copy's change is if the run ends before [Copy.Collect]: who
+// finds the change then knows what it was for.
+func (c *Copy) Note(message string) error {
+	if err := os.WriteFile(filepath.Join(c.folder, copyWhat), []byte(message), 0o600); err != nil {
+		return fmt.Errorf("note what copy %s is for: %w", c.Name, err)
+	}
+	return nil
+}
+
+// noted is that message. One that git would refuse keeps nothing from being kept.
+func (c *Copy) noted() string {
+	text, err := readPlain(filepath.Join(c.folder, copyWhat))
+	if err != nil || len(bytes.TrimSpace(text)) == 0 || bytes.ContainsRune(text, 0) {
+		return "kept from an unfinished run\n"
+	}
+	return string(text)
 }
 
 func (c *Copy) collect(ctx context.Context, message string) (Change, error) {

@@ -66,6 +66,7 @@ const (
 	copyAside = "aside"      // what git cannot be let read, out of the tree
 	copyAlong = "along"      // what came along into it
 	copySubs  = "submodules" // digests of the submodules that came along
+	copyWhat  = "message"    // of its change, if nobody lives to collect it
 	copyTold  = "told"       // why reclaiming left the copy in place, when it said so
 )
 

@@ -321,6 +321,7 @@ func TestCloseKeepsWork(t *testing.T) {
 	l.copy(r, s, "0.1")
 	l.write(l.copy(r, s, "0.2").Root, "a", "work\n")
 	whole := l.copy(r, s, "0.3")
+	l.check(whole.Note("rename it"))
 	l.write(whole.Root, "a", "work\n")
 	l.write(whole.Root, "dir/key.pem", "secret\n")
 	merged := l.copy(r, s, "0.4")
@@ -334,6 +335,11 @@ func TestCloseKeepsWork(t *testing.T) {
 	}
 	if out := l.git("--git-dir=.git/skein", "log", "-p", "-1", kept[0].Ref); !strings.Contains(out, "+work") {
 		t.Errorf("%s = %q, want the change", kept[0].Ref, out)
+	}
+	for i, want := range []string{"kept from an unfinished run", "rename it"} {
+		if out := l.git("--git-dir=.git/skein", "log", "--format=%B", "-1", kept[i].Ref); strings.TrimSpace(out) != want {
+			t.Errorf("the message of %s = %q, want %q", kept[i].Name, out, want)
+		}
 	}
 	if text, err := os.ReadFile(kept[1].Folder + "/dir/key.pem"); err != nil || string(text) != "secret\n" {
 		t.Errorf("what was left out = %q, %v, want it in %s", text, err, kept[1].Folder)

@@ -346,7 +346,7 @@ func (c *Copy) keepAndRemove(ctx context.Context) (Recovered, error) {
 		_, err := c.Remove(ctx)
 		return Recovered{}, err
 	}
-	ch, err := c.Collect(ctx, "kept from an unfinished run\n")
+	ch, err := c.Collect(ctx, c.noted())
 	if err != nil {
 		return Recovered{}, err
 	}
