@@ -96,13 +96,16 @@ type Outcome struct {
 	Usage model.Usage // of all its calls
 	Peak  model.Count // tokens of the largest input of a call
 	Last  model.Count // tokens of the last call's input
+
+	// Of those of its calls of which input and output are known: Usage is no less.
+	Counted model.Usage
 }
 
 // Run drives the conversation t to its end. It returns an error only if the harness failed;
 // everything that the model, its provider or a limit did is in the Outcome. Whatever the
 // end, every tool call in t has its result.
 func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
-	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage(), Peak: model.Tokens(0), Last: model.Tokens(0)}, repeats: repeats{}}
+	a := &loop{Options: o, t: t, out: Outcome{Usage: model.NoUsage(), Counted: model.NoUsage(), Peak: model.Tokens(0), Last: model.Tokens(0)}, repeats: repeats{}}
 	work, stop := ctx, context.CancelFunc(func() {})
 	if o.Work != nil {
 		work, stop = o.Work(ctx)
@@ -115,7 +118,7 @@ func Run(ctx context.Context, o Options, t *model.Transcript) (Outcome, error) {
 	if err != nil {
 		a.end(Failed, err.Error())
 	}
-	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage, Peak: a.out.Peak, Last: a.out.Last})
+	o.Record(&journal.AgentEnded{Stop: string(a.out.Stop), Cause: a.out.Cause, Text: a.out.Text, Turns: a.out.Turns, Usage: a.out.Usage, Counted: a.out.Counted, Peak: a.out.Peak, Last: a.out.Last})
 	return a.out, err
 }
 
@@ -275,7 +278,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 	}
 	req.Messages, req.Origin = messages, model.Origin{Agent: a.Ordinal, Turn: a.out.Turns + 1}
 	req.Attempt = func(t model.Attempt) {
-		a.out.Usage = a.out.Usage.Plus(t.Usage)
+		a.add(t.Usage)
 		if a.Budget != nil {
 			a.Budget.Spend(t.Usage)
 		}
@@ -290,7 +293,7 @@ func (a *loop) exchange(ctx context.Context, req model.Request) (model.Reply, bo
 			cost = e.Usage
 		}
 		done(cost)
-		a.out.Usage = a.out.Usage.Plus(cost)
+		a.add(cost)
 		if ctx.Err() != nil {
 			a.endContext(ctx)
 		} else {
@@ -322,9 +325,17 @@ func taken(r model.Reply, reading int64) model.Usage {
 	return u
 }
 
-// count adds a call's usage to the agent's.
-func (a *loop) count(u model.Usage) {
+// add sums up what calls took, and their attempts.
+func (a *loop) add(u model.Usage) {
 	a.out.Usage = a.out.Usage.Plus(u)
+	if u.Prompt().Plus(u.Output).Known {
+		a.out.Counted = a.out.Counted.Plus(u)
+	}
+}
+
+// count takes note of a reply's usage.
+func (a *loop) count(u model.Usage) {
+	a.add(u)
 	a.out.Last = u.Prompt()
 	a.out.Peak = a.out.Peak.Max(a.out.Last)
 }

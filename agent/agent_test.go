@@ -326,11 +326,12 @@ func TestFailedAttemptsAreNotFree(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cost model.Usage
 		want model.Count
-	}{"measured": {cost, model.Tokens(910)}, "broken": {model.Usage{}, model.Count{}}, "refused": {model.NoUsage(), model.Tokens(10)}} {
+		part int64 // that is known
+	}{"measured": {cost, model.Tokens(910), 910}, "broken": {model.Usage{}, model.Count{}, 10}, "refused": {model.NoUsage(), model.Tokens(10), 10}} {
 		m := retried{&replies{list: []model.Reply{say("done")}}, tt.cost}
 		out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Record: func(journal.Payload) {}}, model.NewTranscript(m))
-		if err != nil || out.Usage.Input != tt.want || out.Last != model.Tokens(10) {
-			t.Errorf("%s: input %v, last %v, %v; want %v and 10", name, out.Usage.Input, out.Last, err, tt.want)
+		if err != nil || out.Usage.Input != tt.want || out.Counted.Input != model.Tokens(tt.part) || out.Last != model.Tokens(10) {
+			t.Errorf("%s: input %v, counted %v, last %v, %v; want %v, %d and 10", name, out.Usage.Input, out.Counted.Input, out.Last, err, tt.want, tt.part)
 		}
 	}
 }

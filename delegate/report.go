@@ -57,7 +57,8 @@ type Report struct {
 	Detail  string // the errors behind Cause and Why
 	Elapsed time.Duration
 	Usage   model.Usage
-	By      string // the model that worked, "" for the run's own
+	Counted model.Usage // the part of it that is known
+	By      string      // the model that worked, "" for the run's own
 }
 
 // GoOn is what a model is told to do after a question that nobody answered.

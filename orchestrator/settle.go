@@ -54,7 +54,7 @@ func (b *batch) tell(rep delegate.Report, commit, ref string) {
 func (b *batch) report(c *child) delegate.Report {
 	rep := delegate.Report{
 		Index: c.d.Index, Of: c.d.Of, Label: c.d.Label(), Child: c.name, Stop: string(c.out.Stop), Cause: c.out.Cause, Detail: c.detail,
-		Elapsed: c.elapsed, Turns: c.out.Turns, Answer: c.out.Text, Usage: c.out.Usage, By: b.engineOf(c.d.Model).Name,
+		Elapsed: c.elapsed, Turns: c.out.Turns, Answer: c.out.Text, Usage: c.out.Usage, Counted: c.out.Counted, By: b.engineOf(c.d.Model).Name,
 	}
 	if c.out.Stop == agent.ModelError && c.out.Err != nil {
 		// A provider's words are neither replies nor files: they are for people.
@@ -68,7 +68,7 @@ func (b *batch) report(c *child) delegate.Report {
 			b.acted = b.acted || c.acted
 		}
 	} else {
-		rep.Usage = model.NoUsage()
+		rep.Usage, rep.Counted = model.NoUsage(), model.NoUsage()
 	}
 	return rep
 }

@@ -18,11 +18,14 @@ type tally struct {
 	sums journal.RunEnded // those of the children
 	busy time.Duration
 
-	unmerged []string               // changes that are kept because nobody answered
-	by       map[string]model.Usage // by model
+	unmerged []string         // changes that are kept because nobody answered
+	by       map[string]taken // by model
 }
 
-func newTally() *tally { return &tally{by: map[string]model.Usage{}} }
+// taken is what calls took, and the part of it that is known.
+type taken struct{ usage, counted model.Usage }
+
+func newTally() *tally { return &tally{by: map[string]taken{}} }
 
 // settled counts a child that has reported.
 func (t *tally) settled(rep delegate.Report) {
@@ -43,7 +46,7 @@ func (t *tally) settled(rep delegate.Report) {
 		t.sums.Unfinished++
 	}
 	t.busy += rep.Elapsed
-	t.usedLocked(rep.By, rep.Usage)
+	t.usedLocked(rep.By, taken{rep.Usage, rep.Counted})
 }
 
 // left notes a change that is kept, under this name, because nobody answered.
@@ -53,9 +56,12 @@ func (t *tally) left(name string) {
 	t.unmerged = append(t.unmerged, name)
 }
 
-func (t *tally) usedLocked(by string, u model.Usage) {
+func (t *tally) usedLocked(by string, u taken) {
+	if u.counted == (model.Usage{}) {
+		u.counted = model.NoUsage() // an agent that ended before it could count
+	}
 	if sum, ok := t.by[by]; ok {
-		u = sum.Plus(u)
+		u = taken{sum.usage.Plus(u.usage), sum.counted.Plus(u.counted)}
 	}
 	t.by[by] = u
 }
@@ -68,19 +74,26 @@ func (r *run) receipt(parent agent.Outcome, wall time.Duration) *journal.RunEnde
 	e := t.sums
 	e.Stop, e.Cause, e.Answer, e.Unasked = string(parent.Stop), parent.Cause, parent.Text, r.unasked.Load()
 	e.Seconds, e.Busy, e.Usage = wall.Seconds(), t.busy.Seconds(), model.NoUsage()
-	t.usedLocked("", parent.Usage)
-	cost, known := 0.0, true
+	e.Counted = model.NoUsage()
+	t.usedLocked("", taken{parent.Usage, parent.Counted})
+	cost, least, known := 0.0, 0.0, true
 	for _, name := range slices.Sorted(maps.Keys(t.by)) {
 		u := t.by[name]
-		e.Usage = e.Usage.Plus(u)
-		if name != "" && u == model.NoUsage() {
+		e.Usage, e.Counted = e.Usage.Plus(u.usage), e.Counted.Plus(u.counted)
+		if name != "" && u.usage == model.NoUsage() {
 			continue // it was never asked, so what it would cost does not matter
 		}
-		usd, ok := r.engine(name).Price.Cost(u)
+		price := r.engine(name).Price
+		usd, ok := price.Cost(u.usage)
 		cost, known = cost+usd, known && ok
+		part, _ := price.Cost(u.counted)
+		least += part
 	}
 	if known {
 		e.Cost = &cost
+	}
+	if least > 0 {
+		e.AtLeast = &least
 	}
 	return &e
 }

@@ -165,6 +165,8 @@ type AgentEnded struct {
 	Usage model.Usage `json:"usage"`
 	Peak  model.Count `json:"peak_context"` // tokens of the largest input of a call
 	Last  model.Count `json:"last_context"` // of the last call
+
+	Counted model.Usage `json:"counted"` // of the calls of which input and output are known: usage is no less
 }
 
 // Fault is a panic or another failure of the harness itself.
@@ -187,7 +189,9 @@ type RunEnded struct {
 	Unfinished int `json:"unfinished"` // children that failed, ended at a limit, or whose work was lost
 
 	Usage   model.Usage `json:"usage"`
-	Cost    *float64    `json:"cost_usd"` // null: unknown
+	Counted model.Usage `json:"counted"`     // of the calls of which input and output are known: usage is no less
+	Cost    *float64    `json:"cost_usd"`    // null: unknown
+	AtLeast *float64    `json:"counted_usd"` // what is known of the cost; null: nothing
 	Seconds float64     `json:"seconds"`
 	Busy    float64     `json:"busy_seconds"` // sum of the children's times
 }

@@ -63,7 +63,7 @@ func (p *Progress) Watch(e journal.Event) {
 		p.checked(e.Agent, d)
 	case *journal.AgentEnded:
 		if e.Agent != parent {
-			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage))
+			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage, d.Counted))
 		}
 	case *journal.Resolved:
 		if d.Cause == "" {
@@ -147,7 +147,7 @@ func (p *Progress) settled(d *journal.Settled) {
 
 // Receipt sums up a run: what it came to and what it took, then what became of the children.
 func Receipt(d *journal.RunEnded) []string {
-	lines := []string{fmt.Sprintf("run: %s, %s, %s, %.1f s", because(d.Stop, d.Cause), tokens(d.Usage), cost(d.Cost), d.Seconds)}
+	lines := []string{fmt.Sprintf("run: %s, %s, %s, %.1f s", because(d.Stop, d.Cause), tokens(d.Usage, d.Counted), cost(d), d.Seconds)}
 	if d.Children == 0 {
 		return lines
 	}
@@ -235,22 +235,30 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// tokens shows what exchanges took: what cannot be known is said to be unavailable.
-func tokens(u model.Usage) string {
-	in := u.Prompt()
-	if !in.Known && !u.Output.Known {
-		return "tokens unavailable"
+// tokens shows what exchanges took. Where that cannot be known it is at least what those took that
+// were counted, and unavailable where none was.
+func tokens(u, counted model.Usage) string {
+	least := ""
+	if !u.Prompt().Known && !u.Output.Known {
+		if counted.Prompt().N == 0 {
+			return "tokens unavailable"
+		}
+		u, least = counted, "at least "
 	}
+	in := u.Prompt()
 	cached := u.CacheRead.String() + " cached"
 	if in.N > 0 && u.CacheRead.N > 0 {
 		cached += fmt.Sprintf(", %d%%", 100*u.CacheRead.N/in.N) // rounded down
 	}
-	return fmt.Sprintf("%s tokens in (%s), %s out", in, cached, u.Output)
+	return fmt.Sprintf("%s%s tokens in (%s), %s out", least, in, cached, u.Output)
 }
 
-func cost(usd *float64) string {
-	if usd == nil {
-		return "cost unavailable"
+func cost(d *journal.RunEnded) string {
+	switch {
+	case d.Cost != nil:
+		return model.Dollars(*d.Cost)
+	case d.AtLeast != nil:
+		return "cost at least " + model.Dollars(*d.AtLeast)
 	}
-	return model.Dollars(*usd)
+	return "cost unavailable"
 }

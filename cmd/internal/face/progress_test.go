@@ -158,6 +158,12 @@ func TestReceiptShowsTheCost(t *testing.T) {
 	if got := face.Receipt(&journal.RunEnded{Stop: "completed"}); len(got) != 1 || !strings.Contains(got[0], "cost unavailable") {
 		t.Errorf("Receipt without a cost = %q, want it said", got)
 	}
+	least := 0.5
+	part := model.Usage{Input: model.Tokens(36), CacheRead: model.Tokens(64), Output: model.Tokens(7)}
+	if got, want := face.Receipt(&journal.RunEnded{Stop: "timeout", Counted: part, AtLeast: &least})[0],
+		"run: timeout, at least 100 tokens in (64 cached, 64%), 7 out, cost at least $0.50, 0.0 s"; got != want {
+		t.Errorf("Receipt of what is known in part = %q, want %q", got, want)
+	}
 }
 
 func TestLine(t *testing.T) {
