@@ -139,7 +139,7 @@ func runKeptDrop(c *cobra.Command, name, run string, yes bool) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 			return &unaskedError{"worktrees drop: nobody can be asked whether " + k.Name + " is to be dropped"}
 		}
-		switch yes, err := confirm(c.Context(), keyboard{os.Stdin}, os.Stderr, "drop "+what+"? It cannot be had back [y/N] "); {
+		switch yes, err := confirm(c.Context(), keyboard{os.Stdin}, os.Stderr, "drop "+what+" for good? [y/N] "); {
 		case err != nil:
 			return fmt.Errorf("worktrees drop: %w", err)
 		case !yes:
@@ -149,9 +149,6 @@ func runKeptDrop(c *cobra.Command, name, run string, yes bool) error {
 	}
 	if err := repo.Drop(c.Context(), k); err != nil {
 		return fmt.Errorf("worktrees drop: %w", err)
-	}
-	if k.Err == nil {
-		what += "; its commit was " + k.Commit
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), "dropped "+what)
 	return err

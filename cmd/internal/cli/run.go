@@ -96,7 +96,7 @@ func newRun() *cobra.Command {
 		f.IntVar(&o.jobs, "jobs", 8, "agents at work at once")
 	})
 	group(c, "Limits and output", func(f *pflag.FlagSet) {
-		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model")
+		f.IntVar(&o.maxTurns, "max-turns", 50, "replies of the model, before a last one to report")
 		f.IntVar(&o.maxTokens, "max-tokens", 8192, "tokens of one reply")
 		f.Int64Var(&o.budget, "budget-tokens", 0, "tokens of the whole run, input and output; 0 is no limit")
 		f.Float64Var(&o.budgetUSD, "budget-usd", 0, "`DOLLARS` of the whole run; needs the model's prices; 0 is no limit")
@@ -121,7 +121,7 @@ func newRun() *cobra.Command {
 	rare(c, "subagents", "Limits of subagents", func(f *pflag.FlagSet) {
 		f.IntVar(&o.maxDepth, "max-depth", 1, "levels of subagents")
 		f.IntVar(&o.maxChildren, "max-children", 64, "subagents of the whole run")
-		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent")
+		f.IntVar(&o.childTurn, "child-max-turns", 30, "replies of each subagent, before a last one to report")
 		f.DurationVar(&o.childTimeout, "child-timeout", 15*time.Minute, "time of each subagent, from when it starts to work")
 		f.IntVar(&o.processJobs, "process-jobs", 0, "commands in flight over the whole run; 0 is as many as there are CPUs")
 		f.Int64Var(&o.childBudget, "child-budget-tokens", 0, "tokens of each subagent, out of the run's; 0 is no limit")

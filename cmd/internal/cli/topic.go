@@ -53,6 +53,9 @@ asked. What does not merge another subagent resolves, who has to leave no marker
 after two tries it is kept: skein worktrees list. Ctrl-C ends all subagents and keeps what they did; the
 agent goes on with their reports. Twice ends the run, three times within 2 s leaves at once.
 
+At 80 % of a limit (5 replies or more, time, tokens, dollars) a model is told so, once. Whoever
+comes to one has a last reply, without tools, to report what was done and what is missing.
+
 A role is a file of the project, .agents/agents/NAME.md: what a kind of subagent is for, and what it may not
 do. Other models that subagents may be given are child_models of ~/.config/skein/config.yaml.
 

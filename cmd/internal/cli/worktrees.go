@@ -167,6 +167,9 @@ func runKept(c *cobra.Command, asJSON bool) error {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), "nothing is kept: all that writers changed is merged or was dropped")
 	default:
 		err = writeKept(out, list, time.Now())
+		if old := list[len(list)-1]; runOf(old) != runOf(list[0]) {
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: show, merge and drop mean the newest run; for another name it: skein worktrees show %s --run %s\n", old.Name, runOf(old))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("worktrees list: print it: %w", err)
