@@ -177,7 +177,7 @@ func (p Policy) checkScope(scope string) error {
 	named := filepath.Join(p.Workspace, scope)
 	found, err := resolve(named)
 	if err != nil {
-		return &policyError{fmt.Errorf("scope: %w", err), "name a folder that exists"}
+		return &policyError{fmt.Errorf("scope %s: %w", scope, cause(err)), "name a folder that exists"}
 	}
 	if info, err := os.Stat(found); err != nil || !info.IsDir() || found != named {
 		return &policyError{fmt.Errorf("scope %s is not a folder, or lies behind a symbolic link", scope), "name the folder itself"}

@@ -31,7 +31,7 @@ func CheckReadable(paths, env []string) (list []string, err error) {
 		}
 		found, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return fault("name a file or a folder that exists", err)
+			return fault("name a file or a folder that exists", cause(err))
 		}
 		info, err := os.Stat(found)
 		holds := func(path string) bool { return path != found && within(path, found) }

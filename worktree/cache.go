@@ -43,7 +43,7 @@ func (r *Repo) findCache(name string) error {
 		err = r.checkCache()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: no folder for copies: %w", ErrUnavailable, err)
+		return unavailable{fmt.Errorf("no folder for copies: %w", err)}
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	none, bin := t.TempDir(), t.TempDir()
 	l.writeMode(bin, "git", "#!/bin/sh\necho git version 2.20.1\n", 0o755)
 	for _, test := range []struct{ dir, path, want string }{
-		{none, "", "not a git repository"},
+		{none, "", "open repository " + none + ": not a git repository"},
 		{l.root, bin + ":/usr/bin:/bin", "git 2.20.1 found, 2.38 or newer needed"},
 		{l.root, none, "no git program"},
 	} {

@@ -68,6 +68,13 @@ type Options struct {
 // that would not be safe there is a [LayoutError] instead.
 var ErrUnavailable = errors.New("no worktrees here")
 
+// unavailable is an [ErrUnavailable] that says why and nothing else.
+type unavailable struct{ cause error }
+
+func (e unavailable) Error() string        { return e.cause.Error() }
+func (e unavailable) Unwrap() error        { return e.cause }
+func (e unavailable) Is(target error) bool { return target == ErrUnavailable }
+
 // A Repo is one run's access to a repository. Its methods may be called from several
 // goroutines; the trees of different copies are independent of each other.
 type Repo struct {
@@ -213,7 +220,10 @@ func (r *Repo) ask(ctx context.Context, at place) error {
 		*q.to, err = r.git.line(ctx, at, append(slices.Clone(ask), q.args...)...)
 		switch {
 		case i == 0 && err != nil:
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			if failed := (*gitError)(nil); errors.As(err, &failed) && strings.Contains(failed.stderr, "not a git repository (or any ") {
+				err = errors.New("not a git repository")
+			}
+			return unavailable{err}
 		case i == 0 && inside != "true":
 			return errNoTree
 		case err != nil:
@@ -234,24 +244,24 @@ func (r *Repo) ask(ctx context.Context, at place) error {
 func findGit(ctx context.Context, fault func(string) error) (*git, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
-		return nil, fmt.Errorf("%w: no git program: %w", ErrUnavailable, err)
+		return nil, unavailable{fmt.Errorf("no git program: %w", err)}
 	}
 	if program, err = filepath.Abs(program); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, unavailable{err}
 	}
 	g := &git{program: program, box: bare{environment(os.Environ())}, fault: fault}
 	text, err := g.line(ctx, place{}, "version")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, unavailable{err}
 	}
 	version := regexp.MustCompile(`(\d+)\.(\d+)[.\w]*`).FindStringSubmatch(text)
 	if version == nil {
-		return nil, fmt.Errorf("%w: git of unknown version %q", ErrUnavailable, text)
+		return nil, unavailable{fmt.Errorf("git of unknown version %q", text)}
 	}
 	major, _ := strconv.Atoi(version[1]) // digits only, see the pattern
 	minor, _ := strconv.Atoi(version[2])
 	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
-		return nil, fmt.Errorf("%w: git %s found, %d.%d or newer needed", ErrUnavailable, version[0], oldest[0], oldest[1])
+		return nil, unavailable{fmt.Errorf("git %s found, %d.%d or newer needed", version[0], oldest[0], oldest[1])}
 	}
 	g.version = version[0]
 	return g, nil
