@@ -45,7 +45,7 @@ type End struct {
 
 func (e *End) Error() string { return string(e.Stop) + ": " + e.Cause }
 
-// Ended says how an agent ends whose context has ended.
+// Ended says how an agent ends whose context has ended, and why if somebody said so.
 func Ended(ctx context.Context) (Stop, string) {
 	cause := context.Cause(ctx)
 	if end, ok := errors.AsType[*End](cause); ok {
@@ -54,7 +54,7 @@ func Ended(ctx context.Context) (Stop, string) {
 	if errors.Is(cause, ErrTimeout) {
 		return Timeout, cause.Error()
 	}
-	return Cancelled, "cancelled"
+	return Cancelled, ""
 }
 
 // A Batch carries out all tool calls of one reply. Results come back in the order of the
@@ -89,7 +89,7 @@ type Options struct {
 // An Outcome is how an agent ended.
 type Outcome struct {
 	Stop  Stop
-	Cause string // in words, for every stop but completed
+	Cause string // in words, for every stop but completed; of cancelled only if somebody said why
 	Err   error  // the model's error, for model-error
 	Text  string // the last text of the model; at a limit, the report of its closing turn
 	Turns int

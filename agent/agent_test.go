@@ -128,7 +128,7 @@ func TestRunStops(t *testing.T) {
 			if out.Stop != tt.want || out.Text != tt.text || out.Turns != tt.turns {
 				t.Errorf("Run = %s %q after %d turns, want %s %q after %d", out.Stop, out.Text, out.Turns, tt.want, tt.text, tt.turns)
 			}
-			if (out.Stop == Completed) != (out.Cause == "") {
+			if (out.Stop == Completed || out.Stop == Cancelled) != (out.Cause == "") { // who cancelled it gave no reason
 				t.Errorf("cause of %s = %q", out.Stop, out.Cause)
 			}
 			if ended != 1 {

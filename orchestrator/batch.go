@@ -1,12 +1,14 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"skein/agent"
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
@@ -164,7 +166,13 @@ const unsaved = "the session's journal cannot be saved, and nothing may be chang
 
 // unfinished tells that a call did not come to its end.
 func unfinished(ctx context.Context, name string) string {
-	return name + ": not finished: " + context.Cause(ctx).Error()
+	return name + ": not finished: " + whyEnded(ctx)
+}
+
+// whyEnded is why a context ended, in words.
+func whyEnded(ctx context.Context) string {
+	stop, cause := agent.Ended(ctx)
+	return cmp.Or(cause, string(stop))
 }
 
 // note records a call and what was decided on it.

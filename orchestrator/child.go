@@ -170,6 +170,9 @@ func (r *run) contain(ctx context.Context, c *child, f func(context.Context) err
 		c.out.Stop, c.out.Cause = agent.Failed, "the harness failed"
 	case errors.Is(context.Cause(ctx), agent.ErrTimeout), ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		c.out.Stop, c.out.Cause = agent.Ended(ctx)
+		if errors.Is(err, ctx.Err()) {
+			return // it says the same
+		}
 	case errors.As(err, &refused):
 		c.out.Stop, c.out.Cause = "refused", refused.Error()
 		err = refused.cause // whole, for people

@@ -67,6 +67,9 @@ func TestEndChildren(t *testing.T) {
 		if rep := s[i].Report; !strings.Contains(rep, "· cancelled (the user ended it)") || !strings.HasSuffix(rep, want) {
 			t.Errorf("report %d = %q, want it cancelled, with %q", i+1, rep, want)
 		}
+		if strings.Contains(s[i].People, "context") {
+			t.Errorf("people are told %q, want no more than who ended it", s[i].People)
+		}
 	}
 	if len(r.bodies("0.2"))+len(r.bodies("0.3")) > 0 {
 		t.Error("a child that waited was started")

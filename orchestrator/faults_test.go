@@ -176,7 +176,7 @@ func TestCancelledInTheQueue(t *testing.T) {
 		t.Errorf("stopped as %s", out.Stop)
 	}
 	s := r.settled()
-	if len(s) != 2 || !strings.Contains(s[0].Report+s[1].Report, "cancelled before it started") {
+	if len(s) != 2 || !strings.Contains(s[0].Report+s[1].Report, "cancelled (before it started)") {
 		t.Fatalf("settled %+v", s)
 	}
 	for i, want := range []string{"0.1", "0.2"} {

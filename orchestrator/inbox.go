@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"skein/agent"
 	"skein/agent/journal"
 	"skein/agent/model"
 	"skein/delegate"
@@ -105,8 +104,7 @@ func (n *node) ask(ctx context.Context, q gate.Question) verdict {
 	case errors.Is(err, errLate):
 		why, unasked = "the user did not answer in time, and the question is withdrawn", true
 	case ctx.Err() != nil:
-		_, cause := agent.Ended(ctx)
-		why = "not answered: " + cause
+		why = "not answered: " + whyEnded(ctx)
 	case err != nil:
 		why = "the question could not be asked"
 	case !answer.Granted:

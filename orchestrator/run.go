@@ -264,7 +264,7 @@ func early(ctx context.Context) agent.Outcome {
 	if errors.Is(context.Cause(ctx), agent.ErrTimeout) {
 		return agent.Outcome{Stop: agent.Timeout, Cause: context.Cause(ctx).Error() + " before it began"}
 	}
-	return agent.Outcome{Stop: agent.Cancelled, Cause: "cancelled before it began"}
+	return agent.Outcome{Stop: agent.Cancelled, Cause: "before it began"}
 }
 
 // tidy ends what the run has made, whatever ended the run. What fails here changes nothing

@@ -32,7 +32,7 @@ func (b *batch) unsettled(ctx context.Context, c *child) {
 	b.run.control.over(c.name)
 	if c.started.IsZero() {
 		stop, cause := agent.Ended(ctx)
-		c.out.Stop, c.out.Cause = stop, cause+" before it started"
+		c.out.Stop, c.out.Cause = stop, strings.TrimSpace(cause+" before it started")
 	} else {
 		c.out.Stop, c.out.Cause = agent.Failed, settleFailed
 	}

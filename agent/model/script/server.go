@@ -42,7 +42,8 @@ type Recorded struct {
 	Input, Hit, Output int64 // tokens as reported; zero where a fault was the answer
 }
 
-// An AddressError tells that a server was to listen where others could reach it.
+// An AddressError tells that a server was to listen at what is no address, or where others could
+// reach it.
 type AddressError struct{ Addr string }
 
 func (e *AddressError) Error() string {
@@ -59,7 +60,7 @@ func (e *AddressError) Hint() string {
 func Listen(ctx context.Context, s *Script, addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("serve script: %w", err)
+		return nil, &AddressError{addr}
 	}
 	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() {
 		return nil, &AddressError{addr}
