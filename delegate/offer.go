@@ -70,7 +70,7 @@ func (o Offer) Spec() tools.Spec {
 func (o Offer) Read(args string) (*Delegation, error) {
 	d := &Delegation{Index: 1, Of: 1}
 	if err := o.read(args, d); err != nil {
-		return nil, fmt.Errorf("%s: read arguments: %w. They are described by this schema: %s", Name, err, o.Schema())
+		return nil, fmt.Errorf("%s: read arguments: %w\nThey are described by this schema: %s", Name, err, o.Schema())
 	}
 	return d, nil
 }

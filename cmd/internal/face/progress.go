@@ -21,11 +21,12 @@ type Progress struct {
 	out     io.Writer
 	verbose bool
 	args    map[string]string // of the calls not answered yet, by agent and call id
+	said    map[string]bool   // agents whose next result is of a child that was settled
 }
 
 // NewProgress returns a face that writes to out; verbose adds what models say and tools return.
 func NewProgress(out io.Writer, verbose bool) *Progress {
-	return &Progress{out: out, verbose: verbose, args: map[string]string{}}
+	return &Progress{out: out, verbose: verbose, args: map[string]string{}, said: map[string]bool{}}
 }
 
 // Watch shows one event. An event of a kind it does not know is left out.
@@ -72,6 +73,7 @@ func (p *Progress) Watch(e journal.Event) {
 			p.say(d.Child, "not resolved by %s: %s", d.Resolver, d.Cause)
 		}
 	case *journal.Settled:
+		p.said[e.Agent] = true
 		p.settled(d)
 	case *journal.Fault:
 		p.say(e.Agent, "fault: %s", d.Text)
@@ -110,17 +112,30 @@ func (p *Progress) result(agent string, d *journal.Result) {
 	key := agent + " " + d.ID
 	args := p.args[key]
 	delete(p.args, key)
-	if d.Tool == delegate.Name && d.OK {
-		return // said when the child was settled
+	if d.Tool == delegate.Name {
+		said := p.said[agent]
+		delete(p.said, agent)
+		if d.OK || said {
+			return // when the child was settled
+		}
 	}
 	line := "[tool] " + d.Tool + " " + Arguments(args)
 	if !d.OK {
-		line += " (failed)"
+		line = Line(line, 250) + " (failed: " + failure(d) + ")"
 	}
 	p.say(agent, "%s", line)
 	if p.verbose && d.Text != "" {
 		p.block(agent, d.Text)
 	}
+}
+
+// failure is why a call failed: the first line of what the model is told.
+func failure(d *journal.Result) string {
+	if d.Command != "" && d.Exit != 0 {
+		return fmt.Sprintf("exit %d", d.Exit)
+	}
+	why, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
+	return Line(strings.TrimPrefix(why, d.Tool+": "), 140)
 }
 
 func (p *Progress) checked(agent string, d *journal.Checked) {

@@ -52,6 +52,11 @@ func events(t *testing.T) []journal.Event {
 		{"0", &journal.Resolved{Child: "0.2", Resolver: "0.6", Conflicts: []string{"a.go (content)"}, Commit: "abc"}},
 		{"0", &journal.Settled{Child: "0.2", Change: "merged", People: "merged: 2 files, +3 -1: a.go, b.go"}},
 		{"0", &journal.Settled{Child: "0.3", Change: "conflict", People: "conflict: 1 file, +1 -1: a.go; conflicts: a.go (content)", Show: "git log -p -1 refs/skein/s/1/kept/0.3"}},
+		{"0", &journal.Result{ID: "d", Tool: "delegate_task", Text: "child 3 of 4 \"x\" · completed"}},
+		{"0", &journal.Call{ID: "e", Tool: "delegate_task", Args: `{"task":"more"}`}},
+		{"0", &journal.Result{ID: "e", Tool: "delegate_task", Text: "Subagent limit reached: this run may have 4 subagents. Do the task yourself."}},
+		{"0", &journal.Call{ID: "f", Tool: "bash", Args: `{"command":"false"}`}},
+		{"0", &journal.Result{ID: "f", Tool: "bash", Text: "exit=1\n", Command: "false", Exit: 1}},
 		{"0", &journal.Fault{Text: "panic: boom", Stack: "goroutine 1"}},
 		{"0", &journal.RunEnded{Stop: "max-turns", Cause: "stopped at its limit of 2 turns", Children: 4, Merged: 1, Kept: 1, Cancelled: 1, Unfinished: 1, Usage: usage, Seconds: 1.24, Busy: 2.5}},
 	} {
