@@ -14,7 +14,8 @@ import (
 func Main() int {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	return report(os.Stderr, New().ExecuteContext(ctx))
+	c, err := New().ExecuteContextC(ctx)
+	return report(os.Stderr, c, err)
 }
 
 // New returns the tree of commands.
@@ -35,9 +36,7 @@ hands parts of it to subagents that work at the same time without getting in eac
 	run := newRun()
 	root.AddCommand(run, newDemo(), newDiff(), newDoctor(), newModel(), newSandbox(), newScripts(), newSubagents(run), newVersion(), newWorktrees())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage(c, err.Error(), "see "+c.CommandPath()+" --help")
-	})
+	root.SetFlagErrorFunc(flagFault)
 	setHelp(root)
 	return root
 }

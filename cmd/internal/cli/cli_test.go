@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if got := report(&out, test.err); got != test.code {
+			if got := report(&out, newRun(), test.err); got != test.code {
 				t.Errorf("report = %d, want %d", got, test.code)
 			}
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -147,8 +147,42 @@ func TestReport(t *testing.T) {
 			}
 		})
 	}
+	var out bytes.Buffer
+	if report(&out, newServe(), errors.New("broken")); strings.Contains(out.String(), "--verbose") {
+		t.Errorf("report of a command without --verbose = %q, want another hint", out.String())
+	}
 	if err := ended(orchestrator.Outcome{Stop: agent.Completed}); err != nil {
 		t.Errorf("ended(completed) = %v, want nil", err)
+	}
+}
+
+// TestFlagFaults gives every flag of run a value that it cannot have: what is wrong is said in
+// words, and the hint names a help that has the flag.
+func TestFlagFaults(t *testing.T) {
+	run, _, err := New().Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Flags().VisitAll(func(f *pflag.Flag) {
+		invalid := run.Flags().Set(f.Name, "?")
+		if t := f.Value.Type(); invalid == nil && (t == "string" || t == "stringArray") {
+			return
+		}
+		fault := flagFault(run, invalid)
+		if text := fault.Error(); !strings.HasPrefix(text, "run: --"+f.Name+` "?": want `) || strings.Contains(text, "strconv") {
+			t.Errorf("--%s ?: %q, want it to say what the flag takes", f.Name, text)
+		}
+		var said *usageError
+		page := "see skein run --help"
+		if len(f.Annotations[topicOf]) > 0 {
+			page = "see skein help subagents"
+		}
+		if errors.As(fault, &said); said.hint != page && said.hint != "as in --"+f.Name+" "+f.DefValue {
+			t.Errorf("--%s ?: hint %q, want %q or an example", f.Name, said.hint, page)
+		}
+	})
+	if err := flagFault(run, run.Flags().Set("jobs", strings.Repeat("9", 30))); !strings.HasSuffix(err.Error(), ": too large a number") {
+		t.Errorf("--jobs 999… = %q, want it to say that this is too large", err)
 	}
 }
 

@@ -39,9 +39,9 @@ order asked, and the tests pass. Needs go, and git for isolated writers; no key,
 }
 
 func runDemo(c *cobra.Command, o demoOptions) error {
-	mode := delegate.Mode(o.delegate)
-	if o.single {
-		mode = delegate.Off
+	mode, err := modeOf(c, o.delegate, o.single)
+	if err != nil {
+		return err
 	}
 	return demo.Run(c.Context(), demo.Options{
 		Out: c.OutOrStdout(), Err: c.ErrOrStderr(),

@@ -167,15 +167,18 @@ func code(err error) int {
 	return exitFailed
 }
 
-// report tells the user of the error, in two lines, and returns the exit code.
-func report(out io.Writer, err error) int {
+// report tells the user of a command's error, in two lines, and returns the exit code.
+func report(out io.Writer, c *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	if command := (*commandEnded)(nil); errors.As(err, &command) && command.text == "" {
 		return command.exit
 	}
-	hint := "run it again with --verbose to see more"
+	hint := "skein doctor tries what skein needs of this machine"
+	if c.Flags().Lookup("verbose") != nil {
+		hint = "run it again with --verbose to see more"
+	}
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) && h.Hint() != "" {
 		hint = h.Hint()
 	} else if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == os.Stdout.Name() && errors.Is(at, syscall.EPIPE) {

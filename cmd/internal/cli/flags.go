@@ -53,6 +53,18 @@ func modeWords() []string {
 	return words
 }
 
+// modeOf is what --delegate and --single come to.
+func modeOf(c *cobra.Command, words string, single bool) (delegate.Mode, error) {
+	mode := delegate.Mode(words)
+	switch {
+	case !single:
+		return mode, nil
+	case c.Flags().Changed("delegate") && mode != delegate.Off:
+		return "", usage(c, "both --single and --delegate "+words, "--single is the same as --delegate off: leave one of them away")
+	}
+	return delegate.Off, nil
+}
+
 // groupOf is the annotation that says under which title help lists a flag.
 const groupOf = "skein-group"
 

@@ -18,16 +18,21 @@ func form(path string) (*agent.Form, error) {
 	}
 	data, err := readPlain(path)
 	if err != nil {
-		if inner := (*os.PathError)(nil); errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return nil, bad(err)
+		return nil, bad(reason(err))
 	}
 	form, err := agent.NewForm(data)
 	if err != nil {
 		return nil, bad(err)
 	}
 	return form, nil
+}
+
+// reason is what is wrong with a path that was named already.
+func reason(err error) error {
+	if inner := (*os.PathError)(nil); errors.As(err, &inner) {
+		return inner.Err
+	}
+	return err
 }
 
 // readPlain reads a regular file: opening a pipe would wait for its other end.

@@ -13,6 +13,19 @@ import (
 func setHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(c.OutOrStdout(), c) })
 	root.SetUsageFunc(func(c *cobra.Command) error { writeHelp(c.OutOrStderr(), c); return nil })
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Run, help.RunE = nil, helpOn
+	}
+}
+
+// helpOn shows the help of the command or the topic that the words name.
+func helpOn(c *cobra.Command, words []string) error {
+	found, rest, err := c.Root().Find(words)
+	if err != nil || len(rest) > 0 {
+		return usage(c, "no command or topic "+strings.Join(words, " "), "skein --help lists all")
+	}
+	return found.Help()
 }
 
 func writeHelp(out io.Writer, c *cobra.Command) {

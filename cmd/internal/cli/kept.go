@@ -208,7 +208,7 @@ than --older, and pack what remains. What is removed is printed.`,
 
 func runGC(c *cobra.Command, older time.Duration) error {
 	if older < 0 {
-		return usage(c, "--older is less than 0s", "as in --older 168h")
+		return usage(c, fmt.Sprintf("--older %v is less than 0s", older), "as in --older 168h")
 	}
 	repo, err := repository(c)
 	if err != nil {

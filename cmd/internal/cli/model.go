@@ -100,7 +100,7 @@ func (o modelOptions) connect(c *cobra.Command, dir string, notes *notes) (*conn
 	found.streams = asked.Stream
 	switch {
 	case o.retryFor < 0:
-		return nil, usage(c, "--retry-for is less than 0s", "see "+c.CommandPath()+" --help")
+		return nil, usage(c, fmt.Sprintf("--retry-for %v is less than 0s", o.retryFor), "as in --retry-for 5m; 0 is not at all")
 	case asked.RetryFor == 0:
 		asked.RetryFor = -1
 	}

@@ -147,7 +147,7 @@ func instructionOf(c *cobra.Command, arg string) (string, error) {
 }
 
 func runRun(c *cobra.Command, o runOptions, instruction string) (err error) {
-	options, err := o.orchestrator()
+	options, err := o.orchestrator(c)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (m masked) Ask(ctx context.Context, q gate.Question) (gate.Answer, error) {
 
 // orchestrator turns the flags into the options of a run. What the flags say that cannot be is
 // found here, before anything is begun.
-func (o runOptions) orchestrator() (orchestrator.Options, error) {
+func (o runOptions) orchestrator(c *cobra.Command) (orchestrator.Options, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return orchestrator.Options{}, fmt.Errorf("run: find the current folder: %w", err)
@@ -239,7 +239,7 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 		{"process-jobs", int64(o.processJobs), 0},
 	} {
 		if limit.value < limit.least {
-			return orchestrator.Options{}, &usageError{command: "run", text: fmt.Sprintf("--%s is less than %d", limit.flag, limit.least), hint: "see skein run --help"}
+			return orchestrator.Options{}, usage(c, fmt.Sprintf("--%s %d is less than %d", limit.flag, limit.value, limit.least), flagHint(c, c.Flag(limit.flag)))
 		}
 	}
 	for _, limit := range []struct {
@@ -260,16 +260,16 @@ func (o runOptions) orchestrator() (orchestrator.Options, error) {
 	}
 	for _, limit := range o.dollars() {
 		if !(limit.usd >= 0) || math.IsInf(limit.usd, 0) {
-			return orchestrator.Options{}, &usageError{command: "run", text: limit.flag + " is no amount of dollars", hint: "see skein run --help"}
+			return orchestrator.Options{}, usage(c, fmt.Sprintf("%s %g is no amount of dollars", limit.flag, limit.usd), flagHint(c, c.Flag(strings.TrimPrefix(limit.flag, "--"))))
 		}
 	}
 	answer, err := form(o.schema)
 	if err != nil {
 		return orchestrator.Options{}, err
 	}
-	mode := delegate.Mode(o.delegate)
-	if o.single {
-		mode = delegate.Off
+	mode, err := modeOf(c, o.delegate, o.single)
+	if err != nil {
+		return orchestrator.Options{}, err
 	}
 	shown, err := readable("run", o.readable, sandbox.Environment(os.Environ()))
 	if err != nil {

@@ -175,10 +175,15 @@ func (o sandboxOptions) policy(ctx context.Context) (sandbox.Policy, error) {
 		if err != nil || !filepath.IsLocal(rel) {
 			return p, fault("--write "+folder+": it is not in the current folder", "go to the folder that the command works in, and name what it may change")
 		}
+		if info, err := os.Stat(abs); err != nil {
+			return p, fault("--write "+folder+": "+reason(err).Error(), "name a folder that exists")
+		} else if !info.IsDir() {
+			return p, fault("--write "+folder+": it is no folder", "name the folder that it is in")
+		}
 		p.Scopes = append(p.Scopes, rel)
 	}
 	if o.timeout < 0 {
-		return p, fault("--timeout is less than 0s", "see skein sandbox --help")
+		return p, fault(fmt.Sprintf("--timeout %v is less than 0s", o.timeout), "as in --timeout 30s; 0 is no limit")
 	}
 	return p, nil
 }
