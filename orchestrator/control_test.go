@@ -71,6 +71,11 @@ func TestEndChildren(t *testing.T) {
 			t.Errorf("people are told %q, want no more than who ended it", s[i].People)
 		}
 	}
+	for _, child := range s[1:] {
+		if want := "cancelled (the user ended it)"; child.People != want {
+			t.Errorf("people are told %q, want %q", child.People, want)
+		}
+	}
 	if len(r.bodies("0.2"))+len(r.bodies("0.3")) > 0 {
 		t.Error("a child that waited was started")
 	}

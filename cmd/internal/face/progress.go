@@ -22,11 +22,12 @@ type Progress struct {
 	verbose bool
 	args    map[string]string // of the calls not answered yet, by agent and call id
 	said    map[string]bool   // agents whose next result is of a child that was settled
+	ended   map[string]string // how children ended that are not settled yet, as was said
 }
 
 // NewProgress returns a face that writes to out; verbose adds what models say and tools return.
 func NewProgress(out io.Writer, verbose bool) *Progress {
-	return &Progress{out: out, verbose: verbose, args: map[string]string{}, said: map[string]bool{}}
+	return &Progress{out: out, verbose: verbose, args: map[string]string{}, said: map[string]bool{}, ended: map[string]string{}}
 }
 
 // Watch shows one event. An event of a kind it does not know is left out.
@@ -64,7 +65,8 @@ func (p *Progress) Watch(e journal.Event) {
 		p.checked(e.Agent, d)
 	case *journal.AgentEnded:
 		if e.Agent != parent {
-			p.say(e.Agent, "ended: %s, %s, %s", because(d.Stop, d.Cause), count(d.Turns, "turn"), tokens(d.Usage, d.Counted))
+			p.ended[e.Agent] = because(d.Stop, d.Cause)
+			p.say(e.Agent, "ended: %s, %s, %s", p.ended[e.Agent], count(d.Turns, "turn"), tokens(d.Usage, d.Counted))
 		}
 	case *journal.Resolved:
 		if d.Cause == "" {
@@ -153,8 +155,19 @@ func (p *Progress) checked(agent string, d *journal.Checked) {
 	}
 }
 
+// settled says what became of a child's work. How it ended is not said twice.
 func (p *Progress) settled(d *journal.Settled) {
-	p.say(d.Child, "%s", d.People)
+	text, said := strings.CutPrefix(d.People, p.ended[d.Child])
+	delete(p.ended, d.Child)
+	if said && text != "" {
+		text, said = strings.CutPrefix(text, "; ")
+	}
+	if !said {
+		text = d.People
+	}
+	if text != "" {
+		p.say(d.Child, "%s", text)
+	}
 	if d.Show != "" {
 		p.say(d.Child, "see it with: %s", d.Show)
 	}
