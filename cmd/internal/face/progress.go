@@ -131,12 +131,14 @@ func (p *Progress) result(agent string, d *journal.Result) {
 	}
 }
 
-// failure is why a call failed: the first line of what the model is told.
+// failure is why a call failed: the first line of what the model is told, without what it is told to
+// do then.
 func failure(d *journal.Result) string {
 	if d.Command != "" && d.Exit != 0 {
 		return fmt.Sprintf("exit %d", d.Exit)
 	}
 	why, _, _ := strings.Cut(strings.TrimSpace(d.Text), "\n")
+	why, _, _ = strings.Cut(why, ". ")
 	return Line(strings.TrimPrefix(why, d.Tool+": "), 140)
 }
 
