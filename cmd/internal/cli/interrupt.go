@@ -129,7 +129,7 @@ func (i *interrupts) stop(text string) {
 func (i *interrupts) leave() {
 	line := "left at once"
 	if i.endChildren != nil {
-		line += "; what subagents had changed and was not merged is kept: skein worktrees list"
+		line += "; skein worktrees list shows what subagents changed that was not merged"
 	}
 	i.say(line)
 	i.exit(exitInterrupted)
