@@ -53,7 +53,7 @@ func TestRolesNarrow(t *testing.T) {
 		"· completed · 3 turns\ndenied: 1 (bash: ",
 		"role reviewer may only read",
 		"merged · 1 file · +1 −0 · n.txt\ncommands: true (exit 0)",
-		`role is "../../etc/passwd", not one of: editor, reviewer, thinker. They are described`,
+		"role is \"../../etc/passwd\", not one of: editor, reviewer, thinker\nThey are described",
 		"· completed · 2 turns\ndenied: 2 (read_file: ")
 	var told []string
 	for _, agent := range []string{"0.1", "0.1.1", "0.2", "0.3"} {
