@@ -178,7 +178,7 @@ func (a *loop) answered(ctx context.Context, reply model.Reply) error {
 		if ok, err := a.check(ctx); !ok {
 			return err
 		}
-		if a.Form != nil && a.Form.Check(reply.Message.Text) != nil {
+		if a.Form != nil && (!a.Form.Told || a.Form.Check(reply.Message.Text) != nil) {
 			return a.fillIn(ctx)
 		}
 		a.end(Completed, "")

@@ -13,12 +13,13 @@ import (
 type Form struct {
 	Schema json.RawMessage           // JSON Schema, as the provider is told it
 	Check  func(answer string) error // says what is wrong with an answer; nil error: nothing
+	Told   bool                      // the agent knows it from its task: an answer that fits is not asked for again
 }
 
 // formAttempts is how often the answer is asked for before the agent ends as stuck.
 const formAttempts = 3
 
-// fillIn asks for the final answer in its form after one that is not, in further requests without
+// fillIn asks for the final answer in its form after one that need not be, in further requests without
 // tools: the provider holds the model to the schema where it can, and the answer is checked either
 // way. Whoever never gets it right is shown with the answer that was refused last.
 func (a *loop) fillIn(ctx context.Context) error {

@@ -21,17 +21,20 @@ func TestFinalAnswerInItsForm(t *testing.T) {
 		want  Stop
 		text  string
 		asked int
+		told  bool
 	}{
-		{"of itself", []model.Reply{say(`{"n":1}`), say("words")}, Completed, `{"n":1}`, 1},
-		{"at once", []model.Reply{say("free words"), say(`{"n":1}`)}, Completed, `{"n":1}`, 2},
-		{"at the third time", []model.Reply{say("words"), say("no"), reply("", model.FinishToolCalls, "a {}"), say(`{"n":1}`)}, Completed, `{"n":1}`, 4},
-		{"never", []model.Reply{say("words"), say("no")}, Stuck, "no", 4},
-		{"never, and nothing in the end", []model.Reply{say("words"), say("no"), say("")}, Stuck, "no", 4},
+		{"by chance", []model.Reply{say(`{"n":2}`), say(`{"n":1}`)}, Completed, `{"n":1}`, 2, false},
+		{"as it was told", []model.Reply{say(`{"n":1}`), say("words")}, Completed, `{"n":1}`, 1, true},
+		{"not as it was told", []model.Reply{say("words"), say(`{"n":1}`)}, Completed, `{"n":1}`, 2, true},
+		{"at once", []model.Reply{say("free words"), say(`{"n":1}`)}, Completed, `{"n":1}`, 2, false},
+		{"at the third time", []model.Reply{say("words"), say("no"), reply("", model.FinishToolCalls, "a {}"), say(`{"n":1}`)}, Completed, `{"n":1}`, 4, false},
+		{"never", []model.Reply{say("words"), say("no")}, Stuck, "no", 4, false},
+		{"never, and nothing in the end", []model.Reply{say("words"), say("no"), say("")}, Stuck, "no", 4, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &replies{list: tt.list}
 			talk := model.NewTranscript(m)
-			out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Tools: []byte(`[]`), Form: &Form{Schema: []byte(`{"type":"object"}`), Check: valid}, Record: func(journal.Payload) {}}, talk)
+			out, err := Run(t.Context(), Options{Client: m, Batch: ok, MaxTurns: 9, Tools: []byte(`[]`), Form: &Form{Schema: []byte(`{"type":"object"}`), Check: valid, Told: tt.told}, Record: func(journal.Payload) {}}, talk)
 			if err != nil || out.Stop != tt.want || out.Text != tt.text || len(m.asked) != tt.asked {
 				t.Fatalf("Run = %s %q after %d requests, %v; want %s %q after %d", out.Stop, out.Text, len(m.asked), err, tt.want, tt.text, tt.asked)
 			}

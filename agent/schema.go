@@ -71,8 +71,8 @@ const (
 	modelsSchemaParts = 10_000
 )
 
-// NewModelsForm is [NewForm] for a schema that a model wrote: a small one, which comes to an
-// end.
+// NewModelsForm is [NewForm] for a schema that a model wrote for another, which is told it: a small
+// one, which comes to an end.
 func NewModelsForm(schema []byte) (*Form, error) {
 	if len(schema) > modelsSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(schema), modelsSchemaBytes)
@@ -84,6 +84,7 @@ func NewModelsForm(schema []byte) (*Form, error) {
 	if refs.parts(refs.root, modelsSchemaParts) < 0 {
 		return nil, errors.New("its references lead back to themselves, or to too much: write it out without $ref")
 	}
+	f.Told = true
 	return f, nil
 }
 
