@@ -11,7 +11,11 @@ import (
 )
 
 func TestHomeThatHoldsNoCache(t *testing.T) {
-	for _, home := range []string{"the repository", "missing", "a file", "another's"} {
+	homes := []string{"the repository", "missing", "a file"}
+	if os.Getuid() != 0 { // who can make a folder anywhere
+		homes = append(homes, "another's")
+	}
+	for _, home := range homes {
 		t.Run(home, func(t *testing.T) {
 			l := newLab(t)
 			l.write(l.root, "proj/a", "a\n")
@@ -28,9 +32,6 @@ func TestHomeThatHoldsNoCache(t *testing.T) {
 				l.check(os.WriteFile(file, nil, 0o600))
 				t.Setenv("HOME", file)
 			case "another's":
-				if os.Getuid() == 0 {
-					t.Skip("root can make a folder anywhere")
-				}
 				t.Setenv("HOME", "/nonexistent")
 			}
 			r, err := worktree.Open(t.Context(), l.root+"/proj", worktree.Options{Layers: layers()})

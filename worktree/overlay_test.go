@@ -59,7 +59,7 @@ func needLayers(t *testing.T) {
 // attach shows the layers of a copy as one tree until the test ends.
 func (l *lab) attach(c *worktree.Copy) {
 	l.Helper()
-	end, err := attach(l.Context(), c, os.Getenv("HOME"))
+	end, err := attach(l.Context(), c, l.TempDir())
 	l.check(err)
 	l.Cleanup(end)
 }
