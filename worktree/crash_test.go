@@ -245,7 +245,7 @@ func (l *lab) clean(what string, kept bool) {
 			l.Errorf("%s: left %v (%v)", what, left, err)
 		}
 	}
-	if left := mountsBelow(l, "self", filepath.Dir(filepath.Dir(l.cache))); len(left) > 0 {
+	if left := mountsBelow(l, "self", l.home()); len(left) > 0 {
 		l.Errorf("%s: mounted %q", what, left)
 	}
 	if refs := l.git("for-each-ref", "refs/skein"); refs != "" && !kept {

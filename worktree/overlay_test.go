@@ -59,7 +59,7 @@ func needLayers(t *testing.T) {
 // attach shows the layers of a copy as one tree until the test ends.
 func (l *lab) attach(c *worktree.Copy) {
 	l.Helper()
-	end, err := attach(l.Context(), c, l.TempDir())
+	end, err := attach(l.Context(), c, l.home())
 	l.check(err)
 	l.Cleanup(end)
 }
@@ -138,7 +138,7 @@ func TestMountsAreSeen(t *testing.T) {
 	r := l.open(worktree.Options{})
 	c := l.copy(r, l.snapshot(r.Tree()), "0.1")
 	pid, inside, ok := shown(c.Root)
-	if got := mountsBelow(l, pid, filepath.Dir(filepath.Dir(l.cache))); !ok || len(got) != 2 || got[0] != inside {
+	if got := mountsBelow(l, pid, l.home()); !ok || len(got) != 2 || got[0] != inside {
 		t.Errorf("mounts of an open box = %q, want %s and its git directory", got, inside)
 	}
 	l.close(r)

@@ -102,6 +102,9 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+// home is the user's home folder, whatever a test sets HOME to.
+func (l *lab) home() string { return filepath.Dir(filepath.Dir(l.cache)) }
+
 // git runs git in the repository.
 func (l *lab) git(args ...string) string {
 	l.Helper()
